@@ -1,0 +1,253 @@
+"""Errors as people see them: a stable code, a place, one plain sentence, a hint.
+
+Everything a user can do wrong ends in a subclass of `CorollaryError`, never in a bare Python
+exception. `InvalidInput` means that the input is wrong (exit status 2), `OperationFailed` that a
+correct request could not be carried out (exit status 1).
+"""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+# Every code that can reach a user, with its one-line meaning; docs/errors.md explains each with an
+# example, and a test keeps the two lists equal.
+CODES: dict[str, str] = {
+    "E101": "unexpected text",
+    "E102": "string without a closing quote",
+    "E103": "malformed escape",
+    "E104": "malformed IRI",
+    "E105": "expression nested too deeply",
+    "E106": "more than one head atom",
+    "E107": "constant that is neither quoted, an IRI nor a lower-case symbol",
+    "E108": "unexpected character",
+    "E201": "unknown prefix",
+    "E202": "unsafe variable",
+    "E203": "relation used with different numbers of arguments",
+    "E204": "IRI atom without one or two arguments",
+    "E205": "negation inside recursion",
+    "E206": "aggregation inside recursion",
+    "E207": "duplicate rule name",
+    "E208": "fact with a variable",
+    "E209": "type error in a filter",
+    "E210": "aggregate variable that its atoms do not bind",
+    "E211": "aggregate result variable that is already in use",
+    "E212": "variable local to an aggregate used outside it",
+    "E213": "term that cannot stand in a triple",
+    "E301": "file or folder that cannot be read",
+    "E302": "file that is not UTF-8 text",
+    "E303": "program without rules and facts",
+    "E304": "no facts file for a relation",
+    "E305": "malformed row in a facts file",
+    "E306": "damaged compressed file",
+    "E307": "rule that is not in the program",
+    "E401": "file or folder that cannot be written",
+    "E402": "no usable Java",
+    "E403": "optional part not installed",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A named text, able to tell the line and column of an offset.
+
+    >>> Source("rules.dl", "one\\ntwo").position(5)
+    (2, 2)
+    """
+
+    name: str
+    text: str
+
+    @classmethod
+    def read(cls, path: str | Path) -> Source:
+        """Read a UTF-8 file; a byte-order mark is dropped, Windows line ends are kept."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InvalidInput("E301", f"cannot read {path}: {reason}", file=str(path)) from None
+        try:
+            return cls(str(path), data.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+            raise InvalidInput(
+                "E302",
+                f"{path} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start}",
+                file=str(path),
+                line=line,
+                column=column,
+                hint="rule files are plain text in UTF-8; is this a binary or compressed file?",
+            ) from None
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts, at = [0], self.text.find("\n")
+        while at >= 0:
+            starts.append(at + 1)
+            at = self.text.find("\n", at + 1)
+        return starts
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both counted from 1."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of one line (counted from 1), without its end."""
+        start = self._line_starts[number - 1]
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else len(self.text)].rstrip("\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a source text: offsets `start` (inclusive) to `end` (exclusive)."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        return self.source.position(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        return self.source.position(self.start)[1]
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    def excerpt(self, width: int = 100) -> str:
+        """The line of the span, underlined; a long line is cut to `width` around the span."""
+        line, column = self.source.position(self.start)
+        text = self.source.line(line)
+        first = max(0, column - 1 - width // 2) if len(text) > width else 0
+        shown = text[first : first + width]
+        lead = "…" if first else ""
+        tail = "…" if first + width < len(text) else ""
+        length = max(1, min(self.end - self.start, first + len(shown) - column + 1))
+        number = str(line)
+        # A tab is shown as one blank so that the underline stays below its text.
+        pointer = " " * (len(lead) + column - 1 - first) + "^" * length
+        shown = "".join(" " if c == "\t" else c if c.isprintable() else "�" for c in shown)
+        return f"  {number} | {lead}{shown}{tail}\n  {' ' * len(number)} | {pointer}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake in a program."""
+
+    code: str
+    message: str
+    span: Span
+    hint: str | None = None
+
+    def render(self) -> str:
+        """The diagnostic as shown on a terminal."""
+        place = f"{self.span.source.name}:{self.span.line}:{self.span.column}"
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{place}: {self.code}: {self.message}\n{self.span.excerpt()}{hint}"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "code": self.code,
+            "message": self.message,
+            "file": self.span.source.name,
+            "line": self.span.line,
+            "column": self.span.column,
+            "hint": self.hint,
+        }
+
+
+class CorollaryError(Exception):
+    """Base of all errors that Corollary raises on purpose."""
+
+    exit_status = 1
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
+        self.file, self.line, self.column = file, line, column
+
+    def render(self) -> str:
+        """The error as shown on a terminal."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{place + ': ' if place else ''}{self.code}: {self.message}{hint}"
+
+    def as_json(self) -> dict[str, object]:
+        """The error as `--json` prints it."""
+        return {
+            "error": {
+                "code": self.code,
+                "message": self.message,
+                "file": self.file,
+                "line": self.line,
+                "column": self.column,
+                "hint": self.hint,
+            }
+        }
+
+
+class OperationFailed(CorollaryError):
+    """A correct request that could not be carried out."""
+
+
+class InvalidInput(CorollaryError):
+    """The input is wrong: the user can mend it."""
+
+    exit_status = 2
+
+
+class InvalidProgram(InvalidInput):
+    """A program with mistakes: all of them, in the order of the text."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(sorted(diagnostics, key=lambda d: (d.span.start, d.code)))
+        first = self.diagnostics[0]
+        super().__init__(
+            first.code,
+            first.message,
+            first.hint,
+            file=first.span.source.name,
+            line=first.span.line,
+            column=first.span.column,
+        )
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def render(self) -> str:
+        shown = [diagnostic.render() for diagnostic in self.diagnostics]
+        if len(shown) > 1:
+            shown.append(f"{len(shown)} errors")
+        return "\n".join(shown)
+
+    def as_json(self) -> dict[str, object]:
+        return super().as_json() | {"errors": [d.as_json() for d in self.diagnostics]}
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The most similar of `names`, if one is similar enough to be what was meant.
+
+    >>> nearest("pth", ["edge", "path"])
+    'path'
+    """
+    found = difflib.get_close_matches(name, sorted(set(names)), n=1, cutoff=0.6)
+    return found[0] if found else None

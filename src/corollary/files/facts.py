@@ -1,0 +1,262 @@
+"""Folders of facts: `<relation>.facts` or `.csv`, and `*.nt` for triples.
+
+Tables are read by Arrow in columns, and each distinct text of a column becomes a term once.
+`.facts` files are tab-separated and `.csv` files comma-separated; a file whose first row only fits
+with the other separator is read with that one. Compressed files (`.gz`, `.zst`) are read as they
+are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from corollary.errors import InvalidInput, OperationFailed, nearest
+from corollary.files.cells import read_cell, write_cell
+from corollary.files.ntriples import read_triple, write_triple
+from corollary.lang.program import Program
+from corollary.lang.syntax import TRIPLE, Atom, Constant
+
+_DELIMITERS = {".facts": "\t", ".tsv": "\t", ".csv": ","}
+_COMPRESSED = (".gz", ".zst")
+_TRIPLES = ".nt"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of terms: the distinct ones, and for each row the number of its term."""
+
+    terms: Sequence[Constant]
+    indices: npt.NDArray[np.int64]
+
+    def __iter__(self) -> Iterator[Constant]:
+        return (self.terms[index] for index in self.indices)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The facts of one file for one relation; a relation without arguments has one column of ()."""
+
+    relation: str
+    columns: Sequence[Column]
+
+    def atoms(self) -> Iterator[Atom]:
+        """The facts one by one."""
+        if self.relation != TRIPLE and self.columns and self.columns[0].terms == [_UNIT]:
+            yield Atom(self.relation, ())
+            return
+        for terms in zip(*self.columns, strict=True):
+            yield Atom(self.relation, terms)
+
+
+_UNIT = read_cell("()")
+
+
+def read_facts(folder: str | Path, program: Program) -> list[Table]:
+    """The facts in a folder for the relations of a program.
+
+    Every relation that no rule derives and that has no fact in the program must have a file;
+    derived relations may have one. N-Triples files are read if the program speaks of triples.
+    """
+    files = _files(Path(folder))
+    given = {fact.relation for fact in program.facts}
+    tables: list[Table] = []
+    for relation, arity in sorted(program.arities.items()):
+        paths = [path for path in files.get(relation, []) if _suffix(path) != _TRIPLES]
+        if not paths and relation not in program.derived and relation not in given:
+            raise _missing(relation, Path(folder), files)
+        tables += [read_table(path, relation, arity) for path in paths]
+    if program.has_triples:
+        paths = [path for paths in files.values() for path in paths if _suffix(path) == _TRIPLES]
+        tables += [_read_triples(path) for path in paths]
+    return tables
+
+
+def read_table(path: Path, relation: str, arity: int) -> Table:
+    """One table of a relation with `arity` arguments."""
+    names = [f"argument {number}" for number in range(1, max(1, arity) + 1)]
+    delimiter = _delimiter(path, len(names))
+    try:
+        with _stream(path) as stream:
+            table = arrow_csv.read_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(column_names=names),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=delimiter, quote_char='"' if delimiter == "," else False
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+                ),
+            )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV file" not in str(error):
+            raise _malformed(path, len(names), delimiter, error) from None
+        table = pa.table({name: pa.array([], pa.string()) for name in names})
+    columns = [_column(column) for column in table.columns]
+    if arity == 0 and any(term != _UNIT for term in columns[0].terms):
+        row = next(row for row, term in enumerate(columns[0], 1) if term != _UNIT)
+        raise _row_error(path, row, 1, "expected (), the only fact of a relation without arguments")
+    return Table(relation, columns)
+
+
+def write_facts(
+    folder: str | Path, program: Program, facts: Iterable[Atom], *, suffix: str = ".facts"
+) -> None:
+    """Write a sorted table for each relation, and `triples.nt`; each file whole or not at all."""
+    delimiter = _DELIMITERS[suffix]
+    lines: dict[str, list[str]] = {relation: [] for relation in program.arities}
+    for fact in facts:
+        write = write_triple if fact.relation == TRIPLE else _write_row
+        lines.setdefault(fact.relation, []).append(write(fact, delimiter))
+    for relation in sorted(lines):
+        name = "triples.nt" if relation == TRIPLE else relation + suffix
+        text = "".join(f"{line}\n" for line in sorted(lines[relation]))
+        replace_file(Path(folder) / name, text)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file beside its place and move it there, so that no half of it is ever seen."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_text(text, encoding="utf-8", newline="")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OperationFailed(
+            "E401", f"cannot write {path}: {error.strerror}", file=str(path)
+        ) from None
+
+
+def _write_row(fact: Atom, delimiter: str) -> str:
+    cells = [write_cell(term) for term in fact.constants()] or ["()"]
+    if delimiter == "\t":
+        return delimiter.join(cells)
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(cells)
+    return row.getvalue()
+
+
+def _files(folder: Path) -> dict[str, list[Path]]:
+    """The facts files of a folder by the relation that they are named after."""
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise InvalidInput(
+            "E301", f"cannot read the folder {folder}: {error.strerror}", file=str(folder)
+        ) from None
+    files: dict[str, list[Path]] = {}
+    for path in paths:
+        if _suffix(path) in (*_DELIMITERS, _TRIPLES) and not path.name.startswith("."):
+            files.setdefault(path.name.split(".")[0], []).append(path)
+    return files
+
+
+def _missing(relation: str, folder: Path, files: dict[str, list[Path]]) -> InvalidInput:
+    close = nearest(relation, files)
+    hint = f"did you mean {close}? There is {files[close][0].name}. " if close else ""
+    return InvalidInput(
+        "E304",
+        f"no facts file for {relation} in {folder}: expected {relation}.facts or {relation}.csv",
+        hint + "An empty file stands for a relation without facts",
+        file=str(folder),
+    )
+
+
+def _suffix(path: Path) -> str:
+    """The suffix that tells the format, `.csv` for `edge.csv.gz`."""
+    return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
+
+
+@contextmanager
+def _stream(path: Path) -> Iterator[pa.NativeFile]:
+    """The decompressed bytes of a file."""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            yield stream
+    except OSError as error:
+        damaged = path.suffix in _COMPRESSED and error.errno is None
+        raise InvalidInput(
+            "E306" if damaged else "E301",
+            f"{path} is damaged: it cannot be decompressed"
+            if damaged
+            else f"cannot read {path}: {error.strerror or error}",
+            file=str(path),
+        ) from None
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[io.TextIOWrapper]:
+    """The lines of a file as text; what is not UTF-8 shows as replacement characters."""
+    with (
+        _stream(path) as stream,
+        io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="") as lines,
+    ):
+        yield lines
+
+
+def _delimiter(path: Path, columns: int) -> str:
+    usual = _DELIMITERS[_suffix(path)]
+    other = "," if usual == "\t" else "\t"
+    with _lines(path) as lines:
+        first = next((line for line in lines if line.strip("\r\n")), "").rstrip("\r\n")
+    fits = [len(next(_rows([first], d), [])) == columns for d in (usual, other)]
+    return other if columns > 1 and fits == [False, True] else usual
+
+
+def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    if delimiter == "\t":
+        return (line.rstrip("\r\n").split("\t") for line in lines)
+    return csv.reader(lines)
+
+
+def _column(column: pa.ChunkedArray) -> Column:
+    encoded = column.combine_chunks().dictionary_encode()
+    terms = [read_cell(text) for text in encoded.dictionary.to_pylist()]
+    return Column(terms, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def _malformed(path: Path, columns: int, delimiter: str, error: Exception) -> InvalidInput:
+    """The first row that Arrow could not take, with its line: found by reading once more."""
+    with _lines(path) as lines:
+        for number, row in enumerate(_rows(lines, delimiter), 1):
+            if len(row) != columns and row not in ([], [""]):
+                return _row_error(
+                    path,
+                    number,
+                    min(len(row), columns) + (len(row) > columns),
+                    f"expected {columns} {'column' if columns == 1 else 'columns'}"
+                    f" separated by {'tabs' if delimiter == chr(9) else 'commas'},"
+                    f" found {len(row)}",
+                )
+            for place, cell in enumerate(row, 1):
+                if "\ufffd" in cell:
+                    return _row_error(path, number, place, "expected UTF-8 text")
+    return InvalidInput("E305", f"cannot read {path}: {error}", file=str(path))
+
+
+def _row_error(path: Path, line: int, column: int, expected: str) -> InvalidInput:
+    return InvalidInput("E305", expected, file=str(path), line=line, column=column)
+
+
+def _read_triples(path: Path) -> Table:
+    numbers: dict[Constant, int] = {}
+    indices: list[list[int]] = [[], [], []]
+    with _lines(path) as lines:
+        for number, line in enumerate(lines, 1):
+            for place, term in zip(indices, read_triple(line, path, number), strict=False):
+                place.append(numbers.setdefault(term, len(numbers)))
+    terms = list(numbers)
+    return Table(TRIPLE, [Column(terms, np.array(place, np.int64)) for place in indices])

@@ -1,0 +1,1 @@
+"""The rule language: parse, print, validate, stratify, and the reference evaluator."""

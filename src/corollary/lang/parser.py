@@ -1,0 +1,543 @@
+"""Tokens to a program: recursive descent, one statement at a time.
+
+A mistake inside a statement is reported and the parser goes on behind the next full stop, so that
+one run shows every mistake of a file. What needs the whole program (arity, safety, strata) is
+checked by `validate`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NoReturn, TypeVar
+
+from corollary.errors import Diagnostic, Source, Span, nearest
+from corollary.lang.lexer import Token, tokenize
+from corollary.lang.syntax import (
+    AGGREGATE_FUNCTIONS,
+    IRI,
+    TRIPLE,
+    TYPE,
+    XSD,
+    Aggregate,
+    Atom,
+    Binding,
+    BlankNode,
+    BodyLiteral,
+    Constant,
+    Expression,
+    Filter,
+    Literal,
+    Negation,
+    Operation,
+    Rule,
+    Term,
+    Variable,
+)
+
+# Deeper expressions are refused: evaluation, printing and comparison recurse into them, and
+# Python's stack holds 1,000 frames.
+MAX_NESTING = 100
+
+RESERVED = ("FILTER", "AGGREGATE")
+
+# What a program may use without declaring it.
+WELL_KNOWN_PREFIXES = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "xsd": XSD,
+}
+
+_PRECEDENCE = {
+    "||": 1,
+    "&&": 2,
+    "=": 3,
+    "!=": 3,
+    "<": 3,
+    "<=": 3,
+    ">": 3,
+    ">=": 3,
+    "+": 4,
+    "-": 4,
+    "*": 5,
+    "/": 5,
+}
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
+_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_LEXICAL = ("E102", "E108")
+_SHOWN = 40  # characters of an unexpected token that a message repeats
+
+T = TypeVar("T")
+
+
+class _Mistake(Exception):
+    """A diagnostic on its way to the statement loop."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+
+
+class Parser:
+    """Reads one source; `problems` collects what is wrong with it.
+
+    >>> parser = Parser(Source("example", "p(?x) :- q(?x, 1) ."))
+    >>> [rule.head.relation for rule in parser.statements()]
+    ['p']
+    """
+
+    def __init__(self, source: Source, prefixes: dict[str, str] | None = None) -> None:
+        self.source = source
+        self.problems: list[Diagnostic] = []
+        self.prefixes: dict[str, str] = dict(prefixes or {})
+        self._constants: dict[tuple[str, str], Constant] = {}
+        self._unknown: set[str] = set()  # undeclared prefixes, each reported once
+        self._tokens = tokenize(source, self.problems)
+        self._next = next(self._tokens)
+        self._token = self._next
+        self._end = 0  # where the last consumed token ended
+        self._advance()
+
+    # -- statements --------------------------------------------------------------------------
+
+    def statements(self) -> Iterator[Rule]:
+        """The rules and facts of the text; a fact is a rule with an empty body."""
+        while self._token.kind != "end":
+            before = len(self.problems)
+            try:
+                rule = self._statement()
+            except _Mistake as mistake:
+                # What follows from a character that is no token is not worth a second message.
+                if len(self.problems) == before or self.problems[-1].code not in _LEXICAL:
+                    self.problems.append(mistake.diagnostic)
+                self._skip_statement()
+                continue
+            if rule is not None:
+                yield rule
+
+    def alone(self, read: Callable[[Parser], T]) -> T | None:
+        """What `read` finds in the text, which must hold nothing else; None where it does not."""
+        try:
+            found = read(self)
+            if self._token.kind == ".":
+                self._advance()
+            if self._token.kind != "end":
+                self._unexpected("the end of the text")
+        except _Mistake as mistake:
+            self.problems.append(mistake.diagnostic)
+            return None
+        return found
+
+    def rule(self) -> Rule:
+        """`[name] head :- body .`"""
+        start = self._token.start
+        name = None
+        if self._token.kind == "name":
+            name = self._advance().text[1:-1].strip()
+        head = self._atom()
+        body: tuple[BodyLiteral, ...] = ()
+        if self._token.kind == ",":
+            raise _Mistake(
+                Diagnostic(
+                    "E106",
+                    "a rule has one head atom, and a fact stands alone",
+                    self._span(self._token.start, self._token.end),
+                    "write one rule or fact for each head atom, each ended by a full stop",
+                )
+            )
+        if self._token.kind == ":-":
+            self._advance()
+            body = tuple(self._separated(self._body_literal))
+        if self._token.kind != ".":
+            begins = self._token.kind in ("word", "iri", "prefixed", "[", "name")
+            self._unexpected(
+                "',' or '.' after a body atom" if body else "':-' or '.' after the head",
+                "is a full stop missing before it?" if begins else None,
+            )
+        self._advance()
+        return Rule(head, body, name, self._span(start, self._end))
+
+    def _statement(self) -> Rule | None:
+        token = self._token
+        if token.kind == "tag" and token.text == "@prefix":
+            self._advance()
+            self._prefix_declaration()
+            self._expect(".")
+            return None
+        if (
+            token.kind == "word"
+            and token.text.upper() == "PREFIX"
+            and self._next.kind == "prefixed"
+        ):
+            self._advance()
+            self._prefix_declaration()
+            if self._token.kind == ".":
+                self._advance()
+            return None
+        return self.rule()
+
+    def _prefix_declaration(self) -> None:
+        name = self._token
+        if name.kind != "prefixed" or not name.text.endswith(":") or name.text.count(":") != 1:
+            self._unexpected("a prefix such as 'ex:'")
+        self._advance()
+        if self._token.kind != "iri":
+            self._unexpected("the IRI of the prefix, in angle brackets")
+        self.prefixes[name.text[:-1]] = self._iri(self._advance())
+        self._constants.clear()
+
+    def _skip_statement(self) -> None:
+        """Go behind the next full stop."""
+        while self._token.kind not in (".", "lost", "end"):
+            self._advance()
+        if self._token.kind != "end":
+            self._advance()
+
+    # -- atoms -------------------------------------------------------------------------------
+
+    def _body_literal(self) -> BodyLiteral:
+        token = self._token
+        if token.kind == "word" and self._next.kind == "(":
+            if token.text == "FILTER":
+                return self._filter()
+            if token.text == "AGGREGATE":
+                return self._aggregate()
+        elif (
+            token.kind == "word"
+            and token.text in ("NOT", "not")
+            and self._next.kind in ("word", "prefixed", "iri", "[")
+        ):
+            self._advance()
+            atom = self._atom()
+            return Negation(atom, self._span(token.start, self._end))
+        elif token.kind == "!":
+            self._fail("E101", "'!' cannot begin an atom", token, "negation is written NOT p(?x)")
+        return self._atom()
+
+    def _atom(self) -> Atom:
+        token = self._token
+        if token.kind == "[":
+            self._advance()
+            terms = self._triple_terms()
+            return Atom(TRIPLE, terms, self._span(token.start, self._end))
+        if token.kind == "word":
+            if token.text in RESERVED:
+                self._fail("E101", f"'{token.text}' is a reserved word, not a relation", token)
+            self._advance()
+            arguments = self._arguments() if self._token.kind == "(" else ()
+            return Atom(token.text, arguments, self._span(token.start, self._end))
+        if token.kind in ("iri", "prefixed"):
+            predicate = self.constant()
+            arguments = self._arguments(in_triple=True)
+            span = self._span(token.start, self._end)
+            if len(arguments) == 1:
+                return Atom(TRIPLE, (arguments[0], TYPE, predicate), span)
+            if len(arguments) == 2:
+                return Atom(TRIPLE, (arguments[0], predicate, arguments[1]), span)
+            raise _Mistake(
+                Diagnostic(
+                    "E204",
+                    f"an atom whose predicate is an IRI is a triple and takes one or two arguments,"
+                    f" not {len(arguments)}",
+                    span,
+                    "C(?x) is [?x, a, C] and p(?x, ?y) is [?x, p, ?y]",
+                )
+            )
+        self._unexpected("an atom such as p(?x, ?y) or [?s, ?p, ?o]")
+
+    def _arguments(self, *, in_triple: bool = False) -> tuple[Term, ...]:
+        self._expect("(")
+        if self._token.kind == ")":
+            self._advance()
+            return ()
+        terms = tuple(self._separated(lambda: self._term(in_triple=in_triple)))
+        if self._token.kind in _PRECEDENCE and self._token.kind not in ("-", "/"):
+            self._fail(
+                "E101",
+                f"'{self._token.text}' cannot stand in an atom",
+                self._token,
+                "conditions are written FILTER(?x > 1), in capitals, as an atom of their own",
+            )
+        self._expect(")", "',' or ')' after an argument")
+        return terms
+
+    def _triple_terms(self) -> tuple[Term, ...]:
+        subject = self._term(in_triple=True)
+        self._expect(",", "',' after the subject of a triple")
+        start = self._token
+        if self._token.kind == "word" and self._token.text == "a":
+            self._advance()
+            predicate: Term = TYPE
+        else:
+            predicate = self._term(in_triple=True)
+        if not isinstance(predicate, IRI | Variable):
+            self._fail("E213", "the predicate of a triple is an IRI or a variable", start)
+        self._expect(",", "',' after the predicate of a triple")
+        object_ = self._term(in_triple=True)
+        self._expect("]", "']' after the object of a triple")
+        return subject, predicate, object_
+
+    def _filter(self) -> Filter:
+        start = self._advance().start
+        self._expect("(")
+        expression = self._expression(1, 0)
+        self._expect(")", "an operator or ')'")
+        return Filter(expression, self._span(start, self._end))
+
+    def _aggregate(self) -> Aggregate:
+        start = self._advance().start
+        self._expect("(")
+        atoms = tuple(self._separated(self._atom))
+        self._keyword("ON")
+        group: list[Variable] = []
+        while self._token.kind == "variable":
+            group.append(Variable(self._advance().text[1:]))
+            if self._token.kind == ",":
+                self._advance()
+        bindings: list[Binding] = []
+        while not bindings or self._token.kind == "word":
+            self._keyword("BIND")
+            token = self._token
+            function = token.text.lower()
+            if token.kind != "word" or function not in AGGREGATE_FUNCTIONS:
+                close = nearest(function, AGGREGATE_FUNCTIONS)
+                self._fail(
+                    "E101",
+                    f"'{token.text[:_SHOWN]}' is not an aggregate function",
+                    token,
+                    f"did you mean {close}?" if close else "use " + ", ".join(AGGREGATE_FUNCTIONS),
+                )
+            self._advance()
+            self._expect("(")
+            argument = self._variable()
+            self._expect(")")
+            self._keyword("AS")
+            bindings.append(Binding(function, argument, self._variable()))
+        self._expect(")", "another BIND or ')'")
+        return Aggregate(atoms, tuple(group), tuple(bindings), self._span(start, self._end))
+
+    # -- expressions -------------------------------------------------------------------------
+
+    def _expression(self, least: int, depth: int) -> Expression:
+        """Precedence climbing; `&&` and `||` are kept flat, so that long lists are not deep."""
+        start = self._token.start
+        left = self._operand(depth)
+        height = depth
+        while (level := _PRECEDENCE.get(self._token.kind, 0)) >= least:
+            token = self._advance()
+            operator = token.kind
+            height += 1
+            self._check_depth(height if level > 2 else depth, token)
+            arguments = [left, self._expression(level + 1, depth + 1)]
+            while level <= 2 and self._token.kind == operator:
+                self._advance()
+                arguments.append(self._expression(level + 1, depth + 1))
+            left = Operation(operator, tuple(arguments), self._span(start, self._end))
+            if level == 3 and _PRECEDENCE.get(self._token.kind) == 3:
+                self._fail(
+                    "E101",
+                    "comparisons cannot be chained",
+                    self._token,
+                    "write ?x < ?y && ?y < ?z",
+                )
+        return left
+
+    def _operand(self, depth: int) -> Expression:
+        token = self._token
+        self._check_depth(depth, token)
+        if token.kind == "(":
+            self._advance()
+            expression = self._expression(1, depth + 1)
+            self._expect(")", "an operator or ')'")
+            return expression
+        if token.kind in ("!", "-"):
+            self._advance()
+            argument = self._operand(depth + 1)
+            return Operation(token.kind, (argument,), self._span(token.start, self._end))
+        return self._term()
+
+    def _check_depth(self, depth: int, token: Token) -> None:
+        if depth >= MAX_NESTING:
+            self._fail(
+                "E105",
+                f"this expression is nested deeper than {MAX_NESTING} levels",
+                token,
+                "split it over several FILTERs",
+            )
+
+    # -- terms -------------------------------------------------------------------------------
+
+    def _term(self, *, in_triple: bool = False) -> Term:
+        token = self._token
+        if token.kind == "variable":
+            self._advance()
+            return Variable(token.text[1:])
+        if token.kind == "word" and token.text not in ("true", "false"):
+            if in_triple or token.text[0].isupper() or token.text[0] == "_":
+                self._bad_constant(token, in_triple=in_triple)
+            self._advance()
+            return Literal(token.text)
+        return self.constant()
+
+    def _variable(self) -> Variable:
+        token = self._token
+        if token.kind != "variable":
+            self._unexpected("a variable such as ?x")
+        self._advance()
+        return Variable(token.text[1:])
+
+    def constant(self) -> Constant:
+        """One constant other than a bare symbol."""
+        token = self._token
+        if token.kind == "string":
+            return self._string()
+        constant = self._constants.get((token.kind, token.text))
+        if constant is None:
+            match token.kind:
+                case "iri":
+                    constant = IRI(self._iri(token))
+                case "prefixed":
+                    constant = self._prefixed(token)
+                case "blank":
+                    constant = BlankNode(token.text[2:])
+                case "integer" | "decimal" | "double":
+                    constant = Literal(token.text, XSD + token.kind)
+                case "word" if token.text in ("true", "false"):
+                    constant = Literal(token.text, XSD + "boolean")
+                case "<":
+                    self._fail(
+                        "E104",
+                        "this '<' begins no well-formed IRI",
+                        token,
+                        "an IRI ends with '>' and holds no blanks, quotes or braces",
+                    )
+                case _:
+                    self._unexpected("a term")
+            self._constants[token.kind, token.text] = constant
+        self._advance()
+        return constant
+
+    def _string(self) -> Literal:
+        token = self._advance()
+        text = self._unescape(token, token.text[1:-1])
+        if self._token.kind == "tag" and self._token.start == token.end:
+            return Literal(
+                text, WELL_KNOWN_PREFIXES["rdf"] + "langString", self._advance().text[1:]
+            )
+        if self._token.kind == "^^":
+            self._advance()
+            start = self._token
+            datatype = self.constant() if start.kind in ("iri", "prefixed") else None
+            if not isinstance(datatype, IRI):
+                self._unexpected("the IRI of a datatype")
+            return Literal(text, datatype.value)
+        return Literal(text)
+
+    def _unescape(self, token: Token, text: str) -> str:
+        if "\\" not in text:
+            return text
+
+        def replace(match: re.Match[str]) -> str:
+            code = match.group(1)
+            if len(code) > 1:
+                number = int(code[1:], 16)
+                if number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF:
+                    return chr(number)
+            elif code in _ESCAPES:
+                return _ESCAPES[code]
+            start = token.start + 1 + match.start()
+            raise _Mistake(
+                Diagnostic(
+                    "E103",
+                    f"'{match.group()}' is not an escape for a character",
+                    self._span(start, start + len(match.group())),
+                    "escapes are \\t \\b \\n \\r \\f \\\" \\' \\\\ \\uXXXX \\UXXXXXXXX",
+                )
+            )
+
+        return _ESCAPE.sub(replace, text)
+
+    def _iri(self, token: Token) -> str:
+        return self._unescape(token, token.text[1:-1])
+
+    def _prefixed(self, token: Token) -> IRI:
+        prefix, _, local = token.text.partition(":")
+        namespace = self.prefixes.get(prefix, WELL_KNOWN_PREFIXES.get(prefix))
+        if namespace is None and prefix not in self._unknown:
+            self._unknown.add(prefix)
+            close = nearest(prefix, [*self.prefixes, *WELL_KNOWN_PREFIXES])
+            declare = f"declare it with '@prefix {prefix}: <…> .' before its first use"
+            self.problems.append(
+                Diagnostic(
+                    "E201",
+                    f"the prefix '{prefix}:' is not declared",
+                    self._span(token.start, token.start + len(prefix) + 1),
+                    f"did you mean '{close}:'? Or {declare}" if close else declare,
+                )
+            )
+        return IRI((namespace or f"unknown:{prefix}:") + re.sub(r"\\(.)", r"\1", local))
+
+    def _bad_constant(self, token: Token, *, in_triple: bool) -> NoReturn:
+        text = token.text[:_SHOWN]
+        if token.text == "_":
+            self._fail(
+                "E107",
+                "'_' is not a term",
+                token,
+                "a variable that is used once is written like any other: ?any",
+            )
+        if in_triple:
+            self._fail(
+                "E213",
+                f"the bare symbol '{text}' cannot stand in a triple",
+                token,
+                f'write an IRI such as <{text}> or :{text}, or a string "{text}"',
+            )
+        self._fail(
+            "E107",
+            f"'{text}' is not a constant: bare symbols begin with a lower-case letter",
+            token,
+            f'write "{text}" for a string or ?{text} for a variable',
+        )
+
+    # -- tokens ------------------------------------------------------------------------------
+
+    def _advance(self) -> Token:
+        """Consume the current token and return it."""
+        token = self._token
+        self._end = token.end
+        self._token = self._next
+        if self._next.kind != "end":
+            self._next = next(self._tokens)
+        return token
+
+    def _separated(self, read: Callable[[], T]) -> Iterator[T]:
+        """One or more of what `read` reads, with commas between."""
+        yield read()
+        while self._token.kind == ",":
+            self._advance()
+            yield read()
+
+    def _expect(self, kind: str, wanted: str | None = None) -> None:
+        if self._token.kind != kind:
+            self._unexpected(wanted or f"'{kind}'")
+        self._advance()
+
+    def _keyword(self, word: str) -> None:
+        if self._token.kind != "word" or self._token.text.upper() != word:
+            self._unexpected(word)
+        self._advance()
+
+    def _unexpected(self, wanted: str, hint: str | None = None) -> NoReturn:
+        token = self._token
+        if token.kind == "end":
+            shown = "the end of the text"
+        else:
+            shown = f"'{token.text[:_SHOWN]}{'…' if len(token.text) > _SHOWN else ''}'"
+        self._fail("E101", f"expected {wanted}, found {shown}", token, hint)
+
+    def _fail(self, code: str, message: str, token: Token, hint: str | None = None) -> NoReturn:
+        raise _Mistake(Diagnostic(code, message, self._span(token.start, token.end), hint))
+
+    def _span(self, start: int, end: int) -> Span:
+        return Span(self.source, start, end)

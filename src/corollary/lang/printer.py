@@ -1,0 +1,160 @@
+"""Values back to text that parses to the same values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from corollary.lang.parser import WELL_KNOWN_PREFIXES
+from corollary.lang.syntax import (
+    IRI,
+    TRIPLE,
+    TYPE,
+    XSD,
+    Aggregate,
+    Atom,
+    BlankNode,
+    BodyLiteral,
+    Expression,
+    Filter,
+    Literal,
+    Negation,
+    Operation,
+    Rule,
+    Term,
+    Variable,
+)
+
+_LOCAL = re.compile(r"\w(?:[\w.\-]*[\w\-])?\Z")
+_BARE = {
+    XSD + "integer": re.compile(r"[+-]?\d+\Z", re.ASCII),
+    XSD + "decimal": re.compile(r"[+-]?\d*\.\d+\Z", re.ASCII),
+    XSD + "double": re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+\Z", re.ASCII),
+    XSD + "boolean": re.compile(r"(?:true|false)\Z"),
+}
+_ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f\u0085\u2028\u2029\ud800-\udfff]')
+_SHORT_ESCAPES = {
+    "\t": "\\t",
+    "\b": "\\b",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\f": "\\f",
+    '"': '\\"',
+    "\\": "\\\\",
+}
+_NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
+
+
+def quote(text: str) -> str:
+    """A string in double quotes with escapes.
+
+    >>> print(quote('say "hi"'))
+    "say \\"hi\\""
+    """
+    escape = lambda match: _SHORT_ESCAPES.get(match.group()) or f"\\u{ord(match.group()):04X}"  # noqa: E731
+    return f'"{_ESCAPED.sub(escape, text)}"'
+
+
+class Printer:
+    """Writes terms, atoms and rules, with IRIs shortened by `prefixes` and the well-known ones.
+
+    >>> Printer({"ex": "http://example.org/"}).term(IRI("http://example.org/a"))
+    'ex:a'
+    """
+
+    def __init__(
+        self, prefixes: Mapping[str, str] | None = None, *, well_known: bool = True
+    ) -> None:
+        known = (WELL_KNOWN_PREFIXES if well_known else {}) | dict(prefixes or {})
+        # The longest namespace first, so that the most special prefix is taken.
+        self._namespaces = sorted(((n, p) for p, n in known.items() if n), key=lambda x: -len(x[0]))
+        self._iris: dict[str, str] = {}
+
+    def term(self, term: Term) -> str:
+        """One term as the rule language writes it."""
+        match term:
+            case Variable(name):
+                return f"?{name}"
+            case IRI(value):
+                return self.iri(value)
+            case BlankNode(label):
+                return f"_:{label}"
+            case Literal(lexical, datatype, language):
+                if language is not None:
+                    return f"{quote(lexical)}@{language}"
+                if datatype == XSD + "string":
+                    return quote(lexical)
+                bare = _BARE.get(datatype)
+                if bare is not None and bare.match(lexical):
+                    return lexical
+                return f"{quote(lexical)}^^{self.iri(datatype)}"
+
+    def iri(self, value: str) -> str:
+        """An IRI, as a prefixed name where a prefix fits."""
+        text = self._iris.get(value)
+        if text is None:
+            text = self._iris[value] = self._shortened(value)
+        return text
+
+    def _shortened(self, value: str) -> str:
+        for namespace, prefix in self._namespaces:
+            if value.startswith(namespace) and _LOCAL.match(value, len(namespace)):
+                return f"{prefix}:{value[len(namespace) :]}"
+        escape: Callable[[re.Match[str]], str] = lambda match: f"\\u{ord(match.group()):04X}"  # noqa: E731
+        return f"<{_NOT_IN_IRI.sub(escape, value)}>"
+
+    def atom(self, atom: Atom) -> str:
+        """One atom or fact, without the full stop."""
+        terms = [self.term(term) for term in atom.terms]
+        if atom.relation != TRIPLE:
+            return f"{atom.relation}({', '.join(terms)})"
+        if atom.terms[1] == TYPE:
+            terms[1] = "a"
+        return f"[{', '.join(terms)}]"
+
+    def expression(self, expression: Expression) -> str:
+        """An expression; every operation inside another one in parentheses."""
+        if not isinstance(expression, Operation):
+            return self.term(expression)
+        arguments = [
+            f"({self.expression(argument)})"
+            if isinstance(argument, Operation)
+            else self.term(argument)
+            for argument in expression.arguments
+        ]
+        if len(arguments) > 1:
+            return f" {expression.operator} ".join(arguments)
+        # -(5) is an operation on 5, but -5 a number
+        [argument] = arguments
+        return f"{expression.operator}{argument if argument.startswith('(') else f'({argument})'}"
+
+    def body_literal(self, literal: BodyLiteral) -> str:
+        """One part of a body."""
+        match literal:
+            case Atom():
+                return self.atom(literal)
+            case Negation(atom):
+                return f"NOT {self.atom(atom)}"
+            case Filter(expression):
+                return f"FILTER({self.expression(expression)})"
+            case Aggregate(atoms, group, bindings):
+                parts = [", ".join(map(self.atom, atoms)), "ON", *map(self.term, group)]
+                for binding in bindings:
+                    argument, result = self.term(binding.argument), self.term(binding.result)
+                    parts.append(f"BIND {binding.function}({argument}) AS {result}")
+                return f"AGGREGATE({' '.join(parts)})"
+
+    def rule(self, rule: Rule) -> str:
+        """A rule with its name and full stop."""
+        name = f"[{rule.name}] " if rule.name else ""
+        body = f" :- {', '.join(map(self.body_literal, rule.body))}" if rule.body else ""
+        return f"{name}{self.atom(rule.head)}{body} ."
+
+    def program(
+        self, rules: Iterable[Rule], facts: Iterable[Atom], prefixes: Mapping[str, str]
+    ) -> str:
+        """A whole program: prefixes, rules, facts, one a line."""
+        lines = [f"@prefix {prefix}: <{iri}> ." for prefix, iri in prefixes.items()]
+        lines += [self.rule(rule) for rule in rules]
+        lines += [f"{self.atom(fact)} ." for fact in facts]
+        return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,167 @@
+"""`Program`: a frozen set of rules and facts, valid by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+from corollary.errors import InvalidInput, InvalidProgram, Source
+from corollary.lang.parser import Parser
+from corollary.lang.printer import Printer
+from corollary.lang.stratify import Stratum, stratify
+from corollary.lang.syntax import TRIPLE, Atom, Rule
+from corollary.lang.validate import validate
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Rules and facts. Programs are equal when they hold the same rules and the same facts.
+
+    >>> program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . edge(1, 2) .")
+    >>> print(program, end="")
+    path(?x, ?y) :- edge(?x, ?y) .
+    edge(1, 2) .
+    >>> program == Program.parse("edge(1, 2) . path(?a, ?b) :- edge(?a, ?b) .")
+    True
+    """
+
+    rules: tuple[Rule, ...] = ()
+    facts: tuple[Atom, ...] = ()
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def parse(cls, text: str | Source) -> Program:
+        """Read a program; `InvalidProgram` holds every mistake if there is one.
+
+        >>> Program.parse("p(?x) :- q(?y) .")
+        Traceback (most recent call last):
+        ...
+        corollary.errors.InvalidProgram: <text>:1:3: E202: ?x stands in the head, but in no ...
+        """
+        source = text if isinstance(text, Source) else Source("<text>", text)
+        parser = Parser(source)
+        statements = list(parser.statements())
+        problems = parser.problems + validate(statements, Printer(parser.prefixes))
+        if problems:
+            raise InvalidProgram(problems)
+        return cls._of(statements, parser.prefixes)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Program:
+        """Read a program file, which must hold at least one rule or fact."""
+        program = cls.parse(Source.read(path))
+        if not program.rules and not program.facts:
+            raise InvalidInput(
+                "E303",
+                f"{path} holds no rule and no fact",
+                "a rule looks like: path(?x, ?y) :- edge(?x, ?y) .",
+                file=str(path),
+            )
+        return program
+
+    @classmethod
+    def of(
+        cls,
+        rules: Iterable[Rule] = (),
+        facts: Iterable[Atom] = (),
+        prefixes: Mapping[str, str] | None = None,
+    ) -> Program:
+        """A program from values, validated."""
+        statements = [*rules, *(Rule(fact, (), None, fact.span) for fact in facts)]
+        problems = validate(statements, Printer(prefixes))
+        if problems:
+            raise InvalidProgram(problems)
+        return cls._of(statements, prefixes or {})
+
+    @classmethod
+    def _of(cls, statements: Iterable[Rule], prefixes: Mapping[str, str]) -> Program:
+        rules: dict[Rule, None] = {}
+        facts: dict[Atom, None] = {}
+        for rule in statements:
+            if rule.body:
+                rules.setdefault(rule)
+            else:
+                facts.setdefault(rule.head)
+        return cls(tuple(rules), tuple(facts), MappingProxyType(dict(prefixes)))
+
+    def __eq__(self, other: object) -> bool:
+        return self._sets == other._sets if isinstance(other, Program) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._sets)
+
+    @cached_property
+    def _sets(self) -> tuple[frozenset[Rule], frozenset[Atom]]:
+        return frozenset(self.rules), frozenset(self.facts)
+
+    def __str__(self) -> str:
+        return Printer(self.prefixes).program(self.rules, self.facts, self.prefixes)
+
+    def __len__(self) -> int:
+        """The number of rules and facts."""
+        return len(self.rules) + len(self.facts)
+
+    def __contains__(self, item: Rule | Atom) -> bool:
+        return item in self._sets[isinstance(item, Atom)]
+
+    def __or__(self, other: Program) -> Program:
+        """The rules and facts of both programs."""
+        return Program.of(
+            dict.fromkeys((*self.rules, *other.rules)),
+            (*self.facts, *other.facts),
+            {**self.prefixes, **other.prefixes},
+        )
+
+    def __sub__(self, other: Program) -> Program:
+        """The rules and facts of this program that the other one does not have."""
+        return Program.of(
+            (rule for rule in self.rules if rule not in other),
+            (fact for fact in self.facts if fact not in other),
+            self.prefixes,
+        )
+
+    def added(self, *rules: Rule) -> Program:
+        """The program with these rules too.
+
+        >>> rule = Program.parse("p(?x) :- q(?x) .").rules[0]
+        >>> len(Program().added(rule).added(rule).strata)
+        1
+        """
+        return self | Program.of(rules)
+
+    def removed(self, *rules: Rule) -> Program:
+        """The program without these rules, each of which it must have."""
+        for rule in rules:
+            if rule not in self:
+                text = Printer(self.prefixes).rule(rule)
+                raise InvalidInput("E307", f"the program has no rule {text}")
+        return self - Program(rules)
+
+    @cached_property
+    def strata(self) -> tuple[Stratum, ...]:
+        """The rules in strata, dependencies first."""
+        return stratify(self.rules)
+
+    @cached_property
+    def arities(self) -> Mapping[str, int]:
+        """The plain relations of the program with their numbers of arguments."""
+        return {atom.relation: len(atom.terms) for atom in self._atoms() if atom.relation != TRIPLE}
+
+    @cached_property
+    def has_triples(self) -> bool:
+        """Whether a rule or fact speaks of triples."""
+        return any(atom.relation == TRIPLE for atom in self._atoms())
+
+    def _atoms(self) -> Iterator[Atom]:
+        yield from self.facts
+        for rule in self.rules:
+            yield rule.head
+            yield from (atom for atom, _ in rule.atoms())
+
+    @cached_property
+    def derived(self) -> frozenset[str]:
+        """The plain relations that rules derive."""
+        return frozenset(rule.head.relation for rule in self.rules) - {TRIPLE}

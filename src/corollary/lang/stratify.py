@@ -1,0 +1,205 @@
+"""Strata: the strongly connected components of the predicate dependency graph, in order.
+
+A *predicate* is what a rule derives and a body reads: a plain relation or, among triples, one
+property, and for `rdf:type` one class; so that negation between triples can be stratified. Where
+some head has a variable class (or property), all classes (all triples) are one predicate, because
+every rule that may derive a fact must belong to the stratum of that fact. A body atom with a
+variable property or class reads every predicate that it may match.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal as OneOf
+from typing import NamedTuple
+
+from corollary.lang.printer import Printer
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Rule, Variable
+
+
+class Predicate(NamedTuple):
+    """A relation, or the triples of one property, or the members of one class."""
+
+    relation: str
+    property: Constant | None = None
+    member_of: Constant | None = None
+
+    def describe(self, printer: Printer) -> str:
+        """The predicate as a message names it."""
+        if self.relation != TRIPLE:
+            return self.relation
+        if self.property is None:
+            return "[?s, ?p, ?o]"
+        if self.property == TYPE:
+            member_of = printer.term(self.member_of) if self.member_of is not None else "?c"
+            return f"[?s, a, {member_of}]"
+        return f"[?s, {printer.term(self.property)}, ?o]"
+
+
+class Dependency(NamedTuple):
+    """`head` depends on `body` by `atom` of `rule`."""
+
+    head: Predicate
+    body: Predicate
+    rule: Rule
+    atom: Atom
+    reading: str  # "positive", "negated" or "aggregated"
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """The rules of one component; `recursive` ones read a predicate that the component derives."""
+
+    predicates: frozenset[Predicate]
+    nonrecursive: tuple[Rule, ...]
+    recursive: tuple[Rule, ...]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return self.nonrecursive + self.recursive
+
+
+class Partition:
+    """Which facts form one predicate, decided by the heads of a program's rules."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.granularity: OneOf["all", "property", "class"] = "class"
+        for rule in rules:
+            if rule.head.relation == TRIPLE:
+                _, property_, object_ = rule.head.terms
+                if isinstance(property_, Variable):
+                    self.granularity = "all"
+                    break
+                if property_ == TYPE and isinstance(object_, Variable):
+                    self.granularity = "property"
+
+    def predicate(self, atom: Atom) -> Predicate:
+        """The predicate of a head or fact; for a body atom, the most special one it fits into."""
+        if atom.relation != TRIPLE:
+            return Predicate(atom.relation)
+        _, property_, object_ = atom.terms
+        if self.granularity == "all" or isinstance(property_, Variable):
+            return Predicate(TRIPLE)
+        if property_ == TYPE and self.granularity == "class" and not isinstance(object_, Variable):
+            return Predicate(TRIPLE, property_, object_)
+        return Predicate(TRIPLE, property_)
+
+
+class Graph:
+    """The dependencies of a program's rules and their strongly connected components."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.partition = Partition(rules)
+        predicate = self.partition.predicate
+        self.heads = [predicate(rule.head) for rule in rules]
+        self.dependencies = [
+            Dependency(head, predicate(atom), rule, atom, reading)
+            for head, rule in zip(self.heads, rules, strict=True)
+            for atom, reading in rule.atoms()
+        ]
+
+    @cached_property
+    def edges(self) -> dict[Predicate, set[Predicate]]:
+        """From each predicate to those it depends on; a wide triple predicate to its parts."""
+        edges: dict[Predicate, set[Predicate]] = {head: set() for head in self.heads}
+        for dependency in self.dependencies:
+            edges.setdefault(dependency.body, set())
+            edges[dependency.head].add(dependency.body)
+        triples, types = Predicate(TRIPLE), Predicate(TRIPLE, TYPE)
+        for predicate in list(edges):
+            if predicate.relation == TRIPLE and predicate.property is not None:
+                if triples in edges and self.partition.granularity != "all":
+                    edges[triples].add(predicate)
+                if types in edges and predicate.member_of is not None:
+                    edges[types].add(predicate)
+        return edges
+
+    @cached_property
+    def component(self) -> dict[Predicate, int]:
+        """The number of each predicate's component; dependencies have smaller numbers."""
+        return components(self.edges)
+
+    def cycle(self, dependency: Dependency) -> list[Predicate] | None:
+        """Predicates from the dependency's body back to its head, None if there is no way."""
+        start, goal = dependency.body, dependency.head
+        if self.component[start] != self.component[goal]:
+            return None
+        before: dict[Predicate, Predicate] = {start: start}
+        queue = deque([start])
+        while queue and goal not in before:
+            at = queue.popleft()
+            for following in sorted(self.edges[at], key=repr):
+                if following not in before:
+                    before[following] = at
+                    queue.append(following)
+        path = [goal]
+        while path[-1] != start:
+            path.append(before[path[-1]])
+        return path[::-1]
+
+
+def stratify(rules: Sequence[Rule]) -> tuple[Stratum, ...]:
+    """The strata of the rules, dependencies first. The rules must be stratifiable (`validate`).
+
+    >>> from corollary.lang.program import Program
+    >>> p = Program.parse("b(?x) :- a(?x). c(?x) :- d(?x), NOT b(?x). d(?x) :- a(?x), d(?x).")
+    >>> [[rule.head.relation for rule in stratum.rules] for stratum in stratify(p.rules)]
+    [['b'], ['d'], ['c']]
+    """
+    graph = Graph(rules)
+    component = graph.component
+    members: dict[int, set[Predicate]] = {}
+    for head in graph.heads:
+        members.setdefault(component[head], set()).add(head)
+    recursive = {
+        dependency.rule
+        for dependency in graph.dependencies
+        if component[dependency.head] == component[dependency.body]
+    }
+    rules_of: dict[int, tuple[list[Rule], list[Rule]]] = {number: ([], []) for number in members}
+    for head, rule in zip(graph.heads, rules, strict=True):
+        rules_of[component[head]][rule in recursive].append(rule)
+    return tuple(
+        Stratum(frozenset(members[number]), tuple(rules_of[number][0]), tuple(rules_of[number][1]))
+        for number in sorted(members)
+    )
+
+
+def components(edges: dict[Predicate, set[Predicate]]) -> dict[Predicate, int]:
+    """Tarjan's algorithm with its own stack: a chain of any length does not overflow Python's."""
+    order: dict[Predicate, int] = {}
+    low: dict[Predicate, int] = {}
+    number: dict[Predicate, int] = {}
+    open_: list[Predicate] = []
+    found = 0
+    for root in edges:
+        if root in order:
+            continue
+        order[root] = low[root] = len(order)
+        open_.append(root)
+        work = [(root, iter(edges[root]))]
+        while work:
+            at, following = work[-1]
+            for after in following:
+                if after not in order:
+                    order[after] = low[after] = len(order)
+                    open_.append(after)
+                    work.append((after, iter(edges[after])))
+                    break
+                if after not in number:
+                    low[at] = min(low[at], order[after])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[at])
+                if low[at] == order[at]:
+                    while True:
+                        member = open_.pop()
+                        number[member] = found
+                        if member == at:
+                            break
+                    found += 1
+    return number

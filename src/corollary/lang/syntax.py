@@ -1,0 +1,230 @@
+"""The rule language as values: terms, atoms, rules.
+
+All values are frozen and hashable. Source spans ride along without taking part in comparison.
+A triple is an ordinary atom of the relation `TRIPLE` with three terms. Two rules are equal when
+they differ in the names of their variables only; a rule's own name and span do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from corollary.errors import Span
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+
+TRIPLE = "[]"  # no identifier looks like this, so that plain relations cannot collide with it
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable, written `?name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class IRI:
+    """An IRI in full, written `<…>` or as a prefixed name."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlankNode:
+    """A blank node, written `_:label`: a constant of the document that it stands in."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """An RDF literal: its lexical form as written, its datatype, its language tag if any.
+
+    Strings, numbers and booleans are literals of the XML Schema types; a bare lower-case symbol is
+    short for the string of its name. Terms are equal when written alike: 1 and 01 are different
+    terms with equal values.
+    """
+
+    lexical: str
+    datatype: str = XSD + "string"
+    language: str | None = None
+
+
+Constant = IRI | BlankNode | Literal
+Term = Variable | Constant
+
+TYPE = IRI(RDF + "type")
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A relation applied to terms; a fact if no term is a variable."""
+
+    relation: str
+    terms: tuple[Term, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def variables(self) -> Iterator[Variable]:
+        return (term for term in self.terms if isinstance(term, Variable))
+
+    def constants(self) -> Iterator[Constant]:
+        return (term for term in self.terms if not isinstance(term, Variable))
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`NOT atom`: no fact matches; a variable that occurs nowhere else is existential in it."""
+
+    atom: Atom
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator applied to expressions; `&&` and `||` take any number, `-` also one."""
+
+    operator: str
+    arguments: tuple[Expression, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Expression = Term | Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """`FILTER(expression)`: holds where the expression is true, not where it is an error."""
+
+    expression: Expression
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def variables(self) -> Iterator[Variable]:
+        return expression_variables(self.expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`BIND function(argument) AS result` of an aggregate."""
+
+    function: str
+    argument: Variable
+    result: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`AGGREGATE(atoms ON group BIND …)`: per group of matches, one value for each binding.
+
+    Every combination of values of all variables in `atoms` counts once. Variables that are not in
+    `group` are local to the aggregate.
+    """
+
+    atoms: tuple[Atom, ...]
+    group: tuple[Variable, ...]
+    bindings: tuple[Binding, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def variables(self) -> Iterator[Variable]:
+        """The variables that the aggregate binds in the rule around it."""
+        yield from self.group
+        yield from (binding.result for binding in self.bindings)
+
+
+BodyLiteral = Atom | Negation | Filter | Aggregate
+
+AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg")
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """`head :- body`; compared up to the names of variables.
+
+    >>> x, y = Variable("x"), Variable("y")
+    >>> Rule(Atom("p", (x,)), (Atom("q", (x, x)),)) == Rule(Atom("p", (y,)), (Atom("q", (y, y)),))
+    True
+    """
+
+    head: Atom
+    body: tuple[BodyLiteral, ...]
+    name: str | None = None
+    span: Span | None = field(default=None, repr=False)
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """The rule with its variables numbered by first occurrence: equal for equal rules."""
+        numbers: dict[Variable, int] = {}
+
+        def term_key(term: Term) -> object:
+            return numbers.setdefault(term, len(numbers)) if isinstance(term, Variable) else term
+
+        def atom_key(atom: Atom) -> tuple[object, ...]:
+            return (atom.relation, *map(term_key, atom.terms))
+
+        def expression_key(expression: Expression) -> object:
+            if isinstance(expression, Operation):
+                return (expression.operator, *map(expression_key, expression.arguments))
+            return term_key(expression)
+
+        def literal_key(literal: BodyLiteral) -> tuple[object, ...]:
+            match literal:
+                case Atom():
+                    return atom_key(literal)
+                case Negation(atom):
+                    return ("NOT", *atom_key(atom))
+                case Filter(expression):
+                    return ("FILTER", expression_key(expression))
+                case Aggregate(atoms, group, bindings):
+                    return (
+                        "AGGREGATE",
+                        tuple(map(atom_key, atoms)),
+                        tuple(map(term_key, group)),
+                        tuple(
+                            (b.function, term_key(b.argument), term_key(b.result)) for b in bindings
+                        ),
+                    )
+
+        return (atom_key(self.head), *map(literal_key, self.body))
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, Rule) else NotImplemented
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def atoms(self) -> Iterator[tuple[Atom, str]]:
+        """Every body atom with how it is read: `"positive"`, `"negated"` or `"aggregated"`."""
+        for literal in self.body:
+            match literal:
+                case Atom():
+                    yield literal, "positive"
+                case Negation(atom):
+                    yield atom, "negated"
+                case Aggregate(atoms):
+                    for atom in atoms:
+                        yield atom, "aggregated"
+
+    def bound_variables(self) -> frozenset[Variable]:
+        """The variables that the positive body gives values to."""
+        return frozenset(
+            variable
+            for literal in self.body
+            if isinstance(literal, Atom | Aggregate)
+            for variable in literal.variables()
+        )
+
+
+def expression_variables(expression: Expression) -> Iterator[Variable]:
+    """The variables of an expression, as often as they occur."""
+    if isinstance(expression, Variable):
+        yield expression
+    elif isinstance(expression, Operation):
+        for argument in expression.arguments:
+            yield from expression_variables(argument)

@@ -1,0 +1,279 @@
+"""What the grammar cannot see: every mistake of a program at once.
+
+`validate` looks at rules only through their values; where a message must underline a variable,
+its place is found by reading the rule's text again, so that correct programs pay nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal as OneOf
+
+from corollary.errors import Diagnostic, Source, Span, nearest
+from corollary.lang.lexer import tokenize
+from corollary.lang.printer import Printer
+from corollary.lang.stratify import Graph
+from corollary.lang.syntax import (
+    TRIPLE,
+    Aggregate,
+    Atom,
+    Expression,
+    Filter,
+    Literal,
+    Negation,
+    Operation,
+    Rule,
+    Variable,
+)
+from corollary.lang.values import value_of
+
+
+def validate(statements: Sequence[Rule], printer: Printer | None = None) -> list[Diagnostic]:
+    """All mistakes in rules and facts (rules without a body), in no particular order.
+
+    >>> from corollary.lang.syntax import Atom, Rule, Variable
+    >>> [d.code for d in validate([Rule(Atom("p", (Variable("x"),)), ())])]
+    ['E208']
+    """
+    printer = printer or Printer()
+    problems: list[Diagnostic] = []
+    problems += _arities(statements)
+    problems += _names(statements)
+    for rule in statements:
+        if rule.body:
+            problems += _safety(rule)
+            for literal in rule.body:
+                if isinstance(literal, Filter):
+                    problems += _types(literal, rule)
+        else:
+            problems += _ground(rule)
+    problems += _strata([rule for rule in statements if rule.body], printer)
+    return problems
+
+
+def _arities(statements: Iterable[Rule]) -> Iterator[Diagnostic]:
+    first: dict[str, tuple[int, Rule, Atom]] = {}
+    for rule in statements:
+        for atom in (rule.head, *(atom for atom, _ in rule.atoms())):
+            known = first.setdefault(atom.relation, (len(atom.terms), rule, atom))
+            if known[0] != len(atom.terms) and atom.relation != TRIPLE:
+                where = _span(known[1], known[2].span)
+                place = f"line {where.line}" if known[2].span else f"'{where.text}'"
+                yield Diagnostic(
+                    "E203",
+                    f"'{atom.relation}' has {_arguments(len(atom.terms))} here,"
+                    f" but {_arguments(known[0])} at its first use",
+                    _span(rule, atom.span),
+                    f"its first use is in {place}; a relation keeps its number of arguments",
+                )
+
+
+def _arguments(number: int) -> str:
+    return "1 argument" if number == 1 else f"{number or 'no'} arguments"
+
+
+def _names(statements: Iterable[Rule]) -> Iterator[Diagnostic]:
+    first: dict[str, Rule] = {}
+    for rule in statements:
+        if rule.name is not None:
+            known = first.setdefault(rule.name, rule)
+            if known is not rule:
+                span = _span(rule, None)
+                yield Diagnostic(
+                    "E207",
+                    f"two rules are named '{rule.name}'",
+                    Span(span.source, span.start, span.start + len(rule.name) + 2),
+                    f"the first one is in line {_span(known, None).line}",
+                )
+
+
+def _ground(fact: Rule) -> Iterator[Diagnostic]:
+    for variable in dict.fromkeys(fact.head.variables()):
+        yield Diagnostic(
+            "E208",
+            f"a fact has constants only, but ?{variable.name} is a variable",
+            _locate(fact, variable),
+            f"for the string write \"{variable.name}\"; a rule needs a body after ':-'",
+        )
+
+
+def _safety(rule: Rule) -> Iterator[Diagnostic]:
+    bound = rule.bound_variables()
+    names = [variable.name for variable in bound]
+    reported: set[Variable] = set()
+    for aggregate in (literal for literal in rule.body if isinstance(literal, Aggregate)):
+        for problem, variable in _aggregate(rule, aggregate):
+            reported.add(variable)
+            yield problem
+    uses = [(variable, "head") for variable in rule.head.variables()] + [
+        (variable, "filter")
+        for literal in rule.body
+        if isinstance(literal, Filter)
+        for variable in literal.variables()
+    ]
+    for variable, where in uses:
+        if variable in bound or variable in reported:
+            continue
+        reported.add(variable)
+        close = nearest(variable.name, names)
+        yield Diagnostic(
+            "E202",
+            f"?{variable.name} stands in the {where}, but in no positive atom of the body",
+            _locate(rule, variable, "FILTER" if where == "filter" else None),
+            f"did you mean ?{close}?" if close else "bind it with an atom such as p(?x)",
+        )
+
+
+def _aggregate(rule: Rule, aggregate: Aggregate) -> Iterator[tuple[Diagnostic, Variable]]:
+    inner = {variable for atom in aggregate.atoms for variable in atom.variables()}
+    names = [variable.name for variable in inner]
+    for variable in (*aggregate.group, *(binding.argument for binding in aggregate.bindings)):
+        if variable not in inner:
+            close = nearest(variable.name, names)
+            yield (
+                Diagnostic(
+                    "E210",
+                    f"?{variable.name} stands in no atom of this aggregate",
+                    _locate(rule, variable, "AGGREGATE"),
+                    f"did you mean ?{close}?" if close else None,
+                ),
+                variable,
+            )
+    results: set[Variable] = set()
+    for binding in aggregate.bindings:
+        if binding.result in inner or binding.result in results:
+            yield (
+                Diagnostic(
+                    "E211",
+                    f"?{binding.result.name} already has a value inside this aggregate",
+                    _locate(rule, binding.result, "AS"),
+                    "give the result a name of its own",
+                ),
+                binding.result,
+            )
+        results.add(binding.result)
+    outside = set(rule.head.variables())
+    for literal in rule.body:
+        if literal is not aggregate:
+            atom = literal.atom if isinstance(literal, Negation) else literal
+            outside |= set(atom.variables())
+    for variable in sorted(
+        (inner - set(aggregate.group) - results) & outside, key=lambda v: v.name
+    ):
+        yield (
+            Diagnostic(
+                "E212",
+                f"?{variable.name} is local to the aggregate, but is used outside it too",
+                _locate(rule, variable),
+                f"add ?{variable.name} after ON to group by it, or rename one of the two",
+            ),
+            variable,
+        )
+
+
+Type = OneOf["number", "string", "boolean", "term", "any"]
+_ORDERED = ("number", "string", "boolean")
+
+
+def _types(filter_: Filter, rule: Rule) -> Iterator[Diagnostic]:
+    problems: list[Diagnostic] = []
+
+    def complain(operation: Operation, message: str) -> None:
+        problems.append(Diagnostic("E209", message, _span(rule, operation.span or filter_.span)))
+
+    def type_of(expression: Expression) -> Type:
+        if isinstance(expression, Variable):
+            return "any"
+        if not isinstance(expression, Operation):
+            return _constant_type(expression)
+        operator = expression.operator
+        types = [type_of(argument) for argument in expression.arguments]
+        known = [t for t in types if t != "any"]
+        if operator in ("&&", "||", "!"):
+            for t in known:
+                if t != "boolean":
+                    complain(expression, f"'{operator}' takes conditions, not a {t}")
+            return "boolean"
+        if operator in ("=", "!="):
+            return "boolean"
+        if operator in ("<", "<=", ">", ">="):
+            for t in known:
+                if t not in _ORDERED:
+                    complain(
+                        expression, f"'{operator}' compares numbers, strings or booleans, not IRIs"
+                    )
+            if len(set(known)) > 1 and all(t in _ORDERED for t in known):
+                complain(expression, f"'{operator}' cannot compare a {known[0]} with a {known[1]}")
+            return "boolean"
+        for t in known:
+            if t != "number":
+                complain(expression, f"'{operator}' takes numbers, not a {t}")
+        return "number"
+
+    if type_of(filter_.expression) not in ("boolean", "any"):
+        problems.append(
+            Diagnostic(
+                "E209",
+                "a FILTER holds a condition that is true or false",
+                _span(rule, filter_.span),
+                "compare with something: FILTER(?x > 1)",
+            )
+        )
+    yield from problems
+
+
+def _constant_type(term: Expression) -> Type:
+    if isinstance(term, Literal):
+        match value_of(term):
+            case bool():
+                return "boolean"
+            case str():
+                return "string"
+            case None:
+                return "term"
+            case _:
+                return "number"
+    return "term"
+
+
+def _strata(rules: Sequence[Rule], printer: Printer) -> Iterator[Diagnostic]:
+    graph = Graph(rules)
+    for dependency in graph.dependencies:
+        if dependency.reading == "positive":
+            continue
+        cycle = graph.cycle(dependency)
+        if cycle is None:
+            continue
+        negated = dependency.reading == "negated"
+        names = [predicate.describe(printer) for predicate in cycle]
+        step = f"NOT {names[0]}" if negated else f"AGGREGATE({names[0]})"
+        path = " → ".join([dependency.head.describe(printer), step, *names[1:]])
+        what = "its own negation" if negated else "an aggregate over itself"
+        yield Diagnostic(
+            "E205" if negated else "E206",
+            f"{dependency.head.describe(printer)} depends on {what}: {path}",
+            _span(dependency.rule, dependency.atom.span),
+            f"{'negation' if negated else 'aggregation'} may only read what is complete before:"
+            " break the cycle",
+        )
+
+
+def _span(rule: Rule, span: Span | None) -> Span:
+    """A place for a message: the span, else the rule's, else the rule printed anew."""
+    if span is not None:
+        return span
+    if rule.span is not None:
+        return rule.span
+    text = Printer().rule(rule)
+    return Span(Source("<rule>", text), 0, len(text))
+
+
+def _locate(rule: Rule, variable: Variable, after: str | None = None) -> Span:
+    """The first place of a variable in the rule's text (behind the word `after`, if given)."""
+    whole = _span(rule, None)
+    found = after is None
+    for token in tokenize(whole.source, [], whole.start, whole.end):
+        found = found or token.text == after
+        if found and token.kind == "variable" and token.text == f"?{variable.name}":
+            return Span(whole.source, token.start, token.end)
+    return whole

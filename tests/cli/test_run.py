@@ -1,0 +1,134 @@
+"""`corollary run` as a user calls it: real processes, real files."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CLOSURE = "path(?x, ?y) :- edge(?x, ?y) .\npath(?x, ?z) :- path(?x, ?y), edge(?y, ?z) .\n"
+
+
+def corollary(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "corollary.cli.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
+
+
+@pytest.fixture
+def closure(tmp_path: Path) -> Path:
+    (tmp_path / "closure.dl").write_text(CLOSURE)
+    (tmp_path / "edge.facts").write_text("a\tb\nb\t3\n")
+    return tmp_path
+
+
+def test_facts_in_materialization_out(closure: Path) -> None:
+    done = corollary("run", closure / "closure.dl", "--facts", closure, "--out", closure / "out")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (closure / "out" / "path.facts").read_text() == "a\t3\na\tb\nb\t3\n"
+    assert (closure / "out" / "edge.facts").read_text() == "a\tb\nb\t3\n"
+
+
+def test_facts_are_printed_without_out(closure: Path) -> None:
+    done = corollary("run", closure / "closure.dl", "--facts", closure, "--engine", "reference")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        'edge("a", "b") .',
+        'edge("b", 3) .',
+        'path("a", "b") .',
+        'path("a", 3) .',
+        'path("b", 3) .',
+    ]
+    assert "5 facts, 3 derived" in done.stderr
+
+
+def test_json(closure: Path) -> None:
+    done = corollary("run", closure / "closure.dl", "--facts", closure, "--json")
+    report = json.loads(done.stdout)
+    assert report["relations"] == {"edge": 2, "path": 3}
+    assert (report["explicit"], report["facts"], report["complete"]) == (2, 5, True)
+    assert set(report["seconds"]) == {"read", "materialize", "write"}
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "E303: {file} holds no rule and no fact"),
+        (b"% nothing but a comment\n", "E303: {file} holds no rule and no fact"),
+        (bytes(range(256)), "E302: {file} is not UTF-8 text: byte 0x80 at offset 128"),
+        (b"\x7fELF\x00\x00\x01\x02", "{file}:1:1: E108: unexpected character U+007F"),
+        (b"x" * 10_000_000, "{file}:1:10000001: E101: expected ':-' or '.' after the head"),
+        (b'p("' + b"x" * 10_000_000, "{file}:1:3: E102: this string has no closing double quote"),
+        (b'p("open) .\n', "{file}:1:3: E102: this string has no closing double quote"),
+        (
+            b"p(?x) :- q(?x), FILTER(" + b"(" * 1_000_000,
+            "{file}:1:124: E105: this expression is nested",
+        ),
+        (b"p(?x) :- q(?x), FILTER(" + b"!" * 5000 + b"?x) .", "E105: this expression is nested"),
+        (b"p(?x) :- q(?x), FILTER(1" + b"+1" * 5000 + b"=?x) .", "E105: this expression is nested"),
+        (b"p(" * 100_000, "{file}:1:4: E101: expected ',' or ')' after an argument, found '('"),
+        (b"p(?x) :- q(?x).\r\nq(?y).\r\n", "{file}:2:3: E208: a fact has constants only"),
+        (b"\xef\xbb\xbfp(?x) .", "{file}:1:3: E208: a fact has constants only"),
+        (b"p(1) .\np(1, 2) .\n", "{file}:2:1: E203: 'p' has 2 arguments here, but 1 argument"),
+    ],
+    ids=lambda value: value[:12].decode("latin-1") if isinstance(value, bytes) else "",
+)
+def test_bad_programs(tmp_path: Path, data: bytes, expected: str) -> None:
+    file = tmp_path / "program.dl"
+    file.write_bytes(data)
+    done = corollary("run", file)
+    assert done.returncode == 2
+    assert expected.format(file=file) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert max(map(len, done.stderr.splitlines())) < 300 + 2 * len(str(file))
+
+
+def test_windows_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "program.dl"
+    file.write_bytes(b"\xef\xbb\xbfq(1) .\r\np(?x) :- q(?x) .\r\n")
+    done = corollary("run", file)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["p(1) .", "q(1) ."])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["none.dl"], "E301: cannot read {folder}/none.dl: No such file or directory"),
+        (["closure.dl", "--facts", "none"], "E301: cannot read the folder"),
+        (["closure.dl", "--facts", "empty"], "E304: no facts file for edge"),
+        (["empty"], "E301: cannot read {folder}/empty: Is a directory"),
+    ],
+)
+def test_missing_input(closure: Path, arguments: list[str], expected: str) -> None:
+    (closure / "empty").mkdir()
+    paths = [a if a.startswith("--") else closure / a for a in arguments]
+    done = corollary("run", *paths)
+    assert done.returncode == 2
+    assert expected.format(folder=closure) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_errors_as_json(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text("p(?x) .\nq(?y) .\n")
+    done = corollary("run", tmp_path / "p.dl", "--json")
+    report = json.loads(done.stderr)
+    assert report["error"]["code"] == "E208"
+    assert (report["error"]["line"], report["error"]["column"]) == (1, 3)
+    assert [error["line"] for error in report["errors"]] == [1, 2]
+    assert done.stdout == ""
+
+
+def test_failed_output_is_status_1(closure: Path) -> None:
+    (closure / "file").write_text("")
+    done = corollary(
+        "run", closure / "closure.dl", "--facts", closure, "--out", closure / "file" / "x"
+    )
+    assert done.returncode == 1
+    assert "E401: cannot write" in done.stderr
+
+
+def test_help_tells_every_flag() -> None:
+    done = corollary("run", "--help")
+    assert done.returncode == 0
+    for flag in ("--facts", "--out", "--format", "--engine", "--json"):
+        assert flag in done.stdout

@@ -1,0 +1,173 @@
+"""Facts files: what cells mean, what is read, what is refused."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from corollary.errors import InvalidInput, OperationFailed
+from corollary.files.cells import read_cell, write_cell
+from corollary.files.facts import read_facts, write_facts
+from corollary.lang.program import Program
+from corollary.lang.syntax import IRI, XSD, Atom, BlankNode, Constant, Literal
+from tests.strategies import programs, wild_constants
+
+EDGE = Program.parse("path(?x, ?y) :- edge(?x, ?y) .")
+
+
+def read(folder: Path, program: Program = EDGE) -> set[Atom]:
+    return {fact for table in read_facts(folder, program) for fact in table.atoms()}
+
+
+@given(wild_constants)
+def test_cells_read_back(term: Constant) -> None:
+    assert read_cell(write_cell(term)) == term
+
+
+@pytest.mark.parametrize(
+    ("cell", "term"),
+    [
+        ("7", Literal("7", XSD + "integer")),
+        ("-7.50", Literal("-7.50", XSD + "decimal")),
+        ("1e9", Literal("1e9", XSD + "double")),
+        ("true", Literal("true", XSD + "boolean")),
+        ("<http://example.org/a>", IRI("http://example.org/a")),
+        ("_:b0", BlankNode("b0")),
+        ('"7"', Literal("7")),
+        ('"7"^^<http://www.w3.org/2001/XMLSchema#byte>', Literal("7", XSD + "byte")),
+        ('say "hi"', Literal('say "hi"')),
+        ('"half', Literal('"half')),
+        ("a b ", Literal("a b ")),
+        ("<a b>", Literal("<a b>")),
+        ("", Literal("")),
+        ("٣", Literal("٣")),
+    ],
+)
+def test_cells(cell: str, term: Constant) -> None:
+    assert read_cell(cell) == term
+
+
+@given(programs())
+def test_facts_read_back(tmp_path_factory: pytest.TempPathFactory, program: Program) -> None:
+    folder = tmp_path_factory.mktemp("facts")
+    for suffix in (".facts", ".csv"):
+        write_facts(folder, program, program.facts, suffix=suffix)
+        assert read(folder, program) == set(program.facts)
+        for path in folder.iterdir():
+            path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("edge.facts", "1\ta b\n2\tc"),
+        ("edge.tsv", "1\ta b\r\n2\tc\r\n"),
+        ("edge.csv", '1,"a b"\n2,c\n'),
+        ("edge.csv", "1\ta b\n2\tc\n"),
+        ("edge.facts", "1,a b\n2,c\n"),
+        ("edge.facts", "\ufeff1\ta b\n\n2\tc\n"),
+    ],
+)
+def test_ways_to_write_a_table(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    one, two = Literal("1", XSD + "integer"), Literal("2", XSD + "integer")
+    expected = {Atom("edge", (one, Literal("a b"))), Atom("edge", (two, Literal("c")))}
+    assert read(tmp_path) == expected
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+    (tmp_path / name).unlink()
+    assert read(tmp_path) == expected
+
+
+def test_several_files_of_a_relation_are_read_together(tmp_path: Path) -> None:
+    (tmp_path / "edge.facts").write_text("1\t2\n")
+    (tmp_path / "edge.csv").write_text("2,3\n1,2\n")
+    (tmp_path / "path.facts").write_text("9\t9\n")
+    (tmp_path / "unrelated.facts").write_text("what ever\n")
+    assert len(read(tmp_path)) == 3
+
+
+def test_relations_without_arguments(tmp_path: Path) -> None:
+    program = Program.parse("wet() :- rain() .")
+    (tmp_path / "rain.facts").write_text("")
+    assert read(tmp_path, program) == set()
+    (tmp_path / "rain.facts").write_text("()\n")
+    assert read(tmp_path, program) == {Atom("rain", ())}
+    (tmp_path / "rain.facts").write_text("()\nyes\n")
+    with pytest.raises(InvalidInput) as caught:
+        read(tmp_path, program)
+    assert caught.value.render().endswith(
+        "rain.facts:2:1: E305: expected (), the only fact of a relation without arguments"
+    )
+
+
+def test_triples_are_read_and_written_as_n_triples(tmp_path: Path) -> None:
+    program = Program.parse("@prefix ex: <http://example.org/> . [?x, a, ex:C] :- [?x, ex:p, ?y] .")
+    lines = [
+        '<http://example.org/s> <http://example.org/p> "a\\tb" .',
+        f'<http://example.org/s> <http://example.org/p> "1"^^<{XSD}integer> .',
+        '_:b <http://example.org/p> "x"@en .',
+    ]
+    (tmp_path / "data.nt").write_text("# comment\n\n" + "\n".join(lines) + " # end\n")
+    found = read(tmp_path, program)
+    write_facts(tmp_path / "out", program, found)
+    assert (tmp_path / "out" / "triples.nt").read_text().splitlines() == sorted(lines)
+
+
+def message(folder: Path, program: Program = EDGE) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        read(folder, program)
+    assert caught.value.exit_status == 2
+    return caught.value.render().replace(str(folder), "FOLDER")
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    assert message(tmp_path / "none") == (
+        "FOLDER: E301: cannot read the folder FOLDER: No such file or directory"
+    )
+
+
+def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("1,2\n")
+    text = message(tmp_path)
+    assert text.startswith("FOLDER: E304: no facts file for edge in FOLDER")
+    assert "There is edges.csv" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        (
+            "edge.facts",
+            b"1\t2\n\n3\n",
+            "edge.facts:3:1: E305: expected 2 columns separated by tabs, found 1",
+        ),
+        (
+            "edge.csv",
+            b"1,2\n3,4,5\n",
+            "edge.csv:2:3: E305: expected 2 columns separated by commas, found 3",
+        ),
+        ("edge.facts", b"1\t2\n\xff\t3\n", "edge.facts:2:1: E305: expected UTF-8 text"),
+        ("edge.csv.gz", b"1,2\n", "E306: FOLDER/edge.csv.gz is damaged: it cannot be decompressed"),
+        ("edge.csv.gz", gzip.compress(b"1,2\n" * 1000)[:-20], "edge.csv.gz is damaged"),
+    ],
+)
+def test_malformed_rows(tmp_path: Path, name: str, data: bytes, expected: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert expected in message(tmp_path)
+
+
+def test_malformed_triples(tmp_path: Path) -> None:
+    program = Program.parse("[?x, a, <http://example.org/C>] :- [?x, <http://example.org/p>, ?y] .")
+    (tmp_path / "data.nt").write_text("<http://example.org/s> <p> <o> .\n<s> <p> ex:o .\n")
+    assert "data.nt:2:1: E305: expected a triple" in message(tmp_path, program)
+    (tmp_path / "data.nt").write_text('<s> <p> "\\q" .\n')
+    assert "data.nt:1:10: E305: '\\q' is not an escape" in message(tmp_path, program)
+
+
+def test_unwritable_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OperationFailed) as caught:
+        write_facts(tmp_path / "file" / "out", EDGE, [])
+    assert caught.value.code == "E401"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

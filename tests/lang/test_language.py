@@ -1,0 +1,138 @@
+"""Reading, printing and comparing programs."""
+
+import pytest
+from hypothesis import given
+
+from corollary.errors import InvalidInput, InvalidProgram
+from corollary.lang.parser import MAX_NESTING
+from corollary.lang.program import Program
+from corollary.lang.syntax import IRI, TRIPLE, TYPE, XSD, Atom, Literal, Rule, Variable
+from tests.strategies import programs, wild_programs
+
+EX = "http://example.org/"
+
+
+@given(programs())
+def test_parse_of_print_is_the_program(program: Program) -> None:
+    assert Program.parse(str(program)) == program
+
+
+@given(wild_programs())
+def test_parse_of_print_with_any_text(program: Program) -> None:
+    again = Program.parse(str(program))
+    assert again == program
+    assert [rule.name for rule in again.rules] == [rule.name for rule in program.rules]
+    assert str(again) == str(program)
+
+
+def only_fact(text: str) -> Atom:
+    [fact] = Program.parse(text).facts
+    return fact
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("p(1, -2, +3, 007)", [Literal(t, XSD + "integer") for t in ("1", "-2", "+3", "007")]),
+        ("p(1.5, -.5)", [Literal(t, XSD + "decimal") for t in ("1.5", "-.5")]),
+        ("p(1e3, 1.5E-3, .5e0)", [Literal(t, XSD + "double") for t in ("1e3", "1.5E-3", ".5e0")]),
+        ("p(true, false)", [Literal(t, XSD + "boolean") for t in ("true", "false")]),
+        ("p(abc, größe, 日本)", [Literal("abc"), Literal("größe"), Literal("日本")]),
+        (r'p("a\"b\\\n\t\u00e9\U0001F600")', [Literal('a"b\\\n\té😀')]),
+        ("p('it is \"so\"')", [Literal('it is "so"')]),
+        ('p("x"^^xsd:date)', [Literal("x", XSD + "date")]),
+        ('p("x"^^<http://example.org/t>)', [Literal("x", EX + "t")]),
+        (
+            "p(<http://example.org/a>, ex:a, ex:a.b-c, ex:)",
+            [IRI(EX + t) for t in ("a", "a", "a.b-c", "")],
+        ),
+        (r"p(ex:a\,b, ex:a%20b)", [IRI(EX + "a,b"), IRI(EX + "a%20b")]),
+        ("p()", []),
+        ("p", []),
+    ],
+)
+def test_terms(text: str, terms: list[Literal | IRI]) -> None:
+    assert only_fact(f"@prefix ex: <{EX}> . {text} .") == Atom("p", tuple(terms))
+
+
+def test_language_tags_and_blank_nodes() -> None:
+    fact = only_fact('p("chat"@fr-CA, _:b1) .')
+    literal, blank = fact.terms
+    assert isinstance(literal, Literal)
+    assert literal.language == "fr-CA"
+    assert repr(blank) == "BlankNode(label='b1')"
+
+
+def test_iri_predicates_are_triples() -> None:
+    written = Program.parse(f"PREFIX ex: <{EX}> ex:C(?x) :- ex:p(?x, ?y), <{EX}D>(?y) .")
+    plain = Program.parse(f"[?x, a, <{EX}C>] :- [?x, <{EX}p>, ?y], [?y, a, <{EX}D>] .")
+    assert written == plain
+    assert written.rules[0].head == Atom(TRIPLE, (Variable("x"), TYPE, IRI(EX + "C")))
+
+
+def test_comments_and_line_ends() -> None:
+    text = "\ufeff% one\r\n# two\r\np(1) . // three\r\n  # four\r\nq(2) . % five"
+    assert Program.parse(text) == Program.parse("p(1) . q(2) .")
+
+
+def test_less_than_is_no_iri_after_a_variable() -> None:
+    tight = Program.parse("p(?x) :- q(?x, ?y), FILTER(?x<?y&&?y>1&&?x-1<=?y) .")
+    assert tight == Program.parse(
+        "p(?x) :- q(?x, ?y), FILTER(?x < ?y && ?y > 1 && (?x - 1) <= ?y) ."
+    )
+
+
+def test_precedence() -> None:
+    loose = Program.parse("p(?x) :- q(?x), FILTER(?x + 2 * 3 - 1 = 4 && ?x > 1 || !(?x = 2)) .")
+    strict = "p(?x) :- q(?x), FILTER((((?x + (2 * 3)) - 1) = 4 && (?x > 1)) || (!(?x = 2))) ."
+    assert loose == Program.parse(strict)
+
+
+def test_rules_are_equal_up_to_renaming() -> None:
+    [first] = Program.parse("[one] p(?x, ?y) :- q(?x, ?z), NOT r(?z, ?y1), q(?y, ?x) .").rules
+    [second] = Program.parse("[two] p(?a, ?b) :- q(?a, ?c), NOT r(?c, ?d), q(?b, ?a) .").rules
+    [third] = Program.parse("p(?a, ?b) :- q(?a, ?c), NOT r(?c, ?a), q(?b, ?a) .").rules
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != third
+
+
+def test_set_operations() -> None:
+    left = Program.parse("p(?x) :- q(?x) . q(1) .")
+    right = Program.parse("r(?x) :- p(?x) . q(1) . q(2) .")
+    assert left | right == Program.parse("q(2) . q(1) . r(?x) :- p(?x) . p(?y) :- q(?y) .")
+    assert (left | right) - right == Program.parse("p(?x) :- q(?x) .")
+    [rule] = right.rules
+    assert left.added(rule).removed(rule) == left
+    assert len(left.added(rule).strata) == 2
+    with pytest.raises(InvalidInput, match=r"no rule r\(\?x\)"):
+        left.removed(rule)
+
+
+def test_added_rules_are_validated() -> None:
+    win = Program.parse("win(?x) :- move(?x, ?y), lost(?y) .")
+    [lost] = Program.parse("lost(?x) :- move(?y, ?x), NOT win(?x) .").rules
+    with pytest.raises(InvalidProgram) as caught:
+        win.added(lost)
+    assert caught.value.code == "E205"
+
+
+def test_values_without_text_are_validated_too() -> None:
+    with pytest.raises(InvalidProgram) as caught:
+        Program.of([Rule(Atom("p", (Variable("x"),)), (Atom("q", (Variable("y"),)),))])
+    assert "p(?x) :- q(?y) ." in caught.value.render()
+
+
+def test_spans_tell_where() -> None:
+    rule = Program.parse("p(1) .\n  q(?x) :-\n p(?x) .").rules[0]
+    assert rule.span is not None
+    assert (rule.span.line, rule.span.column) == (2, 3)
+    [atom] = [atom for atom, _ in rule.atoms()]
+    assert atom.span is not None
+    assert atom.span.text == "p(?x)"
+
+
+def test_long_conditions_are_not_deep() -> None:
+    many = " || ".join(f"?x = {number}" for number in range(10 * MAX_NESTING))
+    program = Program.parse(f"p(?x) :- q(?x), FILTER({many}) .")
+    assert Program.parse(str(program)) == program
