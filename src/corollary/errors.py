@@ -48,6 +48,9 @@ CODES: dict[str, str] = {
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional part not installed",
+    "E404": "more terms than ids",
+    "E405": "stopped by a limit",
+    "E406": "not enough memory",
 }
 
 

@@ -1,0 +1,83 @@
+"""Semi-naive materialization, stratum by stratum.
+
+Paper: Hu, Motik, Horrocks: Modular Materialisation of Datalog Programs, AAAI 2019, Algorithm 1.
+
+Idea: the nonrecursive rules of a stratum are applied once; the recursive ones are applied again and
+again, each time only to rule instances that use a fact of the previous round.
+
+Invariants: before each stratum, I is the materialization of all earlier strata together with the
+explicit facts of predicates that no rule derives; no rule instance is considered twice.
+
+Differs from the paper: the loop of lines 4–6 is `Engine.close`, which an engine may run better than
+round by round; facts of predicates that belong to no stratum are put into I at the beginning; a
+recursive rule with a variable property or class in its body reads earlier strata by the same atom,
+and is applied to them once like a nonrecursive one.
+
+Cost: one consideration for each applicable rule instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic
+
+from corollary.core.compile import compile_rule, covers
+from corollary.core.engine import Engine, F
+from corollary.core.statistics import Statistics
+from corollary.lang.program import Program
+
+OnProgress = Callable[[int, int, int, int], None]  # stratum, strata, round, facts
+
+
+@dataclass(frozen=True)
+class Materialization(Generic[F]):
+    """All facts that follow, the explicit ones included, and how they were derived."""
+
+    facts: F
+    explicit: F
+    statistics: Statistics
+
+
+def materialize(
+    program: Program,
+    explicit: F,
+    engine: Engine[F],
+    *,
+    on_progress: OnProgress | None = None,
+) -> Materialization[F]:
+    """mat(Π, E). `on_progress` is told of every round and may raise to stop."""
+    statistics = Statistics("semi-naive", "materialization from scratch")
+    strata = program.strata
+    derived = {predicate for stratum in strata for predicate in stratum.predicates}
+    facts = explicit.only(
+        [p for p in explicit.predicates() if not any(covers(d, p) for d in derived)]
+    )  # I
+    for number, stratum in enumerate(strata, 1):
+        nonrecursive = [compile_rule(rule, engine.dictionary) for rule in stratum.nonrecursive]
+        recursive = [compile_rule(rule, engine.dictionary) for rule in stratum.recursive]
+
+        # Δ := (E ∩ Oˢ) ∪ Πˢₙᵣ[I]
+        delta = explicit.only(stratum.predicates)
+        once = nonrecursive + [rule for rule in recursive if any(p.wide for p in rule.body)]
+        if once:
+            step = engine.derive(once, facts)
+            statistics.count("nonrecursive", step.instances)
+            delta = delta.union(step.facts)
+        # I := I ∪ Δ
+        facts = facts.union(delta)
+        statistics.rounds += 1
+        known = len(facts)
+
+        def on_round(round_: int, new: int, number: int = number, known: int = known) -> None:
+            if on_progress is not None:
+                on_progress(number, len(strata), round_, known + new)
+
+        on_round(1, 0)
+        # while Δ ≠ ∅: Δ := Πˢᵣ[I : Δ] \ I; I := I ∪ Δ
+        if recursive and len(delta):
+            closed = engine.close(recursive, facts, delta, on_round=on_round)
+            statistics.count("recursive", closed.instances)
+            statistics.rounds += closed.rounds
+            facts = facts.union(closed.facts)
+    return Materialization(facts, explicit, statistics)

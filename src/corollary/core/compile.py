@@ -1,0 +1,184 @@
+"""Rules in numbers: variables and constants as integers, atoms by predicate.
+
+A triple with a constant property becomes an atom of that property with two arguments, and one with
+a constant class an atom of that class with one. An atom with a variable property (or class) is
+*wide*: it reads, or derives into, all triples (all classes) with three (two) arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from corollary.core.dictionary import Dictionary
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import (
+    TRIPLE,
+    TYPE,
+    Aggregate,
+    Atom,
+    Constant,
+    Expression,
+    Filter,
+    Negation,
+    Operation,
+    Rule,
+    Term,
+    Variable,
+)
+
+Argument = int  # a variable's number (≥ 0), or -1 - id for the constant with that id
+
+
+def constant_id(argument: Argument) -> int:
+    """The id of a constant argument."""
+    return -1 - argument
+
+
+TRIPLES = Predicate(TRIPLE)
+TYPES = Predicate(TRIPLE, TYPE)
+
+
+def home(atom: Atom) -> Predicate:
+    """The narrowest predicate of a fact: its relation, its property, or its class.
+
+    >>> from corollary.lang.program import Program
+    >>> home(Program.parse("[<a>, <p>, <b>] .").facts[0]).property
+    IRI(value='p')
+    """
+    if atom.relation != TRIPLE:
+        return Predicate(atom.relation)
+    _, property_, object_ = atom.terms
+    if isinstance(property_, Variable):
+        return TRIPLES
+    if property_ != TYPE:
+        return Predicate(TRIPLE, property_)
+    return TYPES if isinstance(object_, Variable) else Predicate(TRIPLE, TYPE, object_)
+
+
+def home_terms(atom: Atom) -> tuple[Term, ...]:
+    """The terms that the predicate leaves open: subject and object, or the member of a class."""
+    predicate = home(atom)
+    if predicate.relation != TRIPLE or predicate.property is None:
+        return atom.terms
+    subject, _, object_ = atom.terms
+    return (subject,) if predicate.member_of is not None else (subject, object_)
+
+
+def covers(wide: Predicate, narrow: Predicate) -> bool:
+    """Whether the facts of `narrow` belong to `wide`."""
+    return wide == narrow or (
+        narrow.relation == wide.relation == TRIPLE
+        and (wide.property is None or (wide == TYPES and narrow.property == TYPE))
+    )
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """An atom in numbers; `wide` if it stands for many predicates."""
+
+    predicate: Predicate
+    arguments: tuple[Argument, ...]
+
+    @property
+    def wide(self) -> bool:
+        return self.predicate in (TRIPLES, TYPES)
+
+    @cached_property
+    def variables(self) -> tuple[int, ...]:
+        """The variables in order of first occurrence."""
+        return tuple(dict.fromkeys(a for a in self.arguments if a >= 0))
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A filter: its expression over numbered variables (see `core.expressions`)."""
+
+    expression: CompiledExpression
+    variables: tuple[int, ...]
+
+
+CompiledExpression = int | Constant | tuple[str, tuple["CompiledExpression", ...]]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """An aggregate: the atoms (with variables of their own numbering), the group, the functions.
+
+    `inner` numbers the variables of the atoms from 0; `outer[i]` is the rule's variable of the
+    i-th result column: first the group variables, then one result for each function.
+    """
+
+    patterns: tuple[Pattern, ...]
+    group: tuple[int, ...]
+    functions: tuple[tuple[str, int], ...]
+    outer: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CompiledRule:
+    """A rule in numbers. Variables of negated atoms that occur nowhere else are numbered last."""
+
+    source: Rule
+    head: Pattern
+    body: tuple[Pattern, ...]
+    negated: tuple[Pattern, ...]
+    conditions: tuple[Condition, ...]
+    groupings: tuple[Grouping, ...]
+    bound: int  # variables 0 … bound-1 get their values from `body` and `groupings`
+
+
+def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
+    """The rule with its constants encoded by the dictionary."""
+    numbers: dict[Variable, int] = {}
+
+    def argument(term: Term, scope: dict[Variable, int]) -> Argument:
+        if isinstance(term, Variable):
+            return scope.setdefault(term, len(scope))
+        return -1 - dictionary.id(term)
+
+    def pattern(atom: Atom, scope: dict[Variable, int]) -> Pattern:
+        return Pattern(home(atom), tuple(argument(term, scope) for term in home_terms(atom)))
+
+    def grouping(aggregate: Aggregate) -> Grouping:
+        inner: dict[Variable, int] = {}
+        patterns = tuple(pattern(atom, inner) for atom in aggregate.atoms)
+        return Grouping(
+            patterns,
+            tuple(inner[variable] for variable in aggregate.group),
+            tuple((binding.function, inner[binding.argument]) for binding in aggregate.bindings),
+            tuple(argument(variable, numbers) for variable in aggregate.variables()),
+        )
+
+    def expression(part: Expression) -> CompiledExpression:
+        if isinstance(part, Operation):
+            return (part.operator, tuple(expression(argument) for argument in part.arguments))
+        return numbers[part] if isinstance(part, Variable) else part
+
+    body = tuple(pattern(atom, numbers) for atom in rule.body if isinstance(atom, Atom))
+    groupings = tuple(grouping(part) for part in rule.body if isinstance(part, Aggregate))
+    bound = len(numbers)
+    conditions = tuple(
+        Condition(
+            expression(part.expression),
+            tuple(dict.fromkeys(numbers[variable] for variable in part.variables())),
+        )
+        for part in rule.body
+        if isinstance(part, Filter)
+    )
+    head = pattern(rule.head, numbers)
+    # Each negated atom has existential variables of its own, even if two atoms use one name.
+    negated = tuple(
+        pattern(part.atom, dict(numbers)) for part in rule.body if isinstance(part, Negation)
+    )
+    return CompiledRule(rule, head, body, negated, conditions, groupings, bound)
+
+
+def read_predicates(rule: CompiledRule) -> Iterator[Predicate]:
+    """The predicates that a rule reads."""
+    for pattern in (*rule.body, *rule.negated):
+        yield pattern.predicate
+    for grouping in rule.groupings:
+        for pattern in grouping.patterns:
+            yield pattern.predicate

@@ -1,0 +1,122 @@
+"""The protocols between algorithms and engines.
+
+All papers stand on one operator, Π[Ip, In : Δp, Δn] (Hu, Motik, Horrocks 2019, §4): the heads of
+rule instances whose positive body holds in Ip, whose negative body is absent from In, and which use
+at least one fact of Δp positively or of Δn negatively. `Engine.derive` is that operator,
+`Engine.close` its fixpoint, and `Engine.support` its inverse. An algorithm is written over these,
+once; an engine decides how sets are stored and rules are joined.
+
+A set of facts is immutable and duplicate-free, and is kept by *narrow* predicates (`compile.home`):
+a relation, a property, or a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.compile import CompiledRule
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.lang.stratify import Predicate
+
+
+class Facts(Protocol):
+    """An immutable set of facts; the operations share what they can with their operands."""
+
+    def __len__(self) -> int: ...
+
+    def predicates(self) -> Collection[Predicate]:
+        """The narrow predicates that have facts."""
+        ...
+
+    def rows(self, predicate: Predicate) -> Ids:
+        """The facts of a narrow predicate as an array with one row a fact, in sorted order."""
+        ...
+
+    def union(self, other: Self) -> Self: ...
+
+    def difference(self, other: Self) -> Self: ...
+
+    def intersection(self, other: Self) -> Self: ...
+
+    def only(self, predicates: Collection[Predicate]) -> Self:
+        """The facts of these predicates; wide ones stand for all that they cover."""
+        ...
+
+
+F = TypeVar("F", bound=Facts)
+
+
+@dataclass(frozen=True)
+class Derived(Generic[F]):
+    """What `derive` and `close` give: heads without duplicates, and the instances considered.
+
+    `counts` (if asked for) holds, for each predicate, the number of instances of each row of
+    `facts.rows(predicate)`.
+    """
+
+    facts: F
+    instances: int
+    rounds: int = 1
+    counts: Mapping[Predicate, npt.NDArray[np.int64]] | None = None
+
+
+@dataclass(frozen=True)
+class Support:
+    """Instances of one rule: row i of `bindings` holds the values of the rule's bound variables."""
+
+    rule: CompiledRule
+    bindings: Ids
+
+
+OnRound = Callable[[int, int], None]  # round, facts derived so far; may raise to stop
+
+
+class Engine(Protocol[F]):
+    """How sets of facts are stored and rules are joined."""
+
+    dictionary: Dictionary
+
+    def facts(self, tables: Mapping[Predicate, Ids]) -> F:
+        """A set of facts from rows (narrow predicates, duplicates allowed)."""
+        ...
+
+    def derive(
+        self,
+        rules: Sequence[CompiledRule],
+        facts: F,
+        *,
+        negative: F | None = None,
+        delta: F | None = None,
+        negative_delta: F | None = None,
+        counted: bool = False,
+    ) -> Derived[F]:
+        """Π[facts, negative : delta, negative_delta]; without deltas, Π[facts, negative].
+
+        `negative` is `facts` if left out; `delta` is a subset of `facts`, and `negative_delta` has
+        nothing in common with `negative`. Each rule instance is considered once.
+        """
+        ...
+
+    def close(
+        self,
+        rules: Sequence[CompiledRule],
+        facts: F,
+        delta: F,
+        *,
+        negative: F | None = None,
+        on_round: OnRound | None = None,
+    ) -> Derived[F]:
+        """The least J with Π[facts ∪ J, negative : delta ∪ J] ⊆ facts ∪ J, less `facts`.
+
+        `negative` is `facts` if left out: what the rules negate or aggregate is complete before.
+        """
+        ...
+
+    def support(self, rules: Sequence[CompiledRule], heads: F, *, within: F) -> Iterator[Support]:
+        """Instances whose head is in `heads` and whose body holds in `within`, rule by rule."""
+        ...

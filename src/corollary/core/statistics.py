@@ -1,0 +1,26 @@
+"""What a materialization or update did, in the columns of the papers' tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Statistics:
+    """Counts by phase; seconds are filled in by whoever reads a clock.
+
+    >>> statistics = Statistics("semi-naive", "the program is new")
+    >>> statistics.count("recursive", 3)
+    >>> statistics.derivations
+    {'recursive': 3}
+    """
+
+    algorithm: str
+    reason: str
+    rounds: int = 0
+    derivations: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def count(self, phase: str, instances: int) -> None:
+        """Add rule instances to a phase."""
+        self.derivations[phase] = self.derivations.get(phase, 0) + instances

@@ -1,0 +1,1 @@
+"""Engines: the places where rules are evaluated. They see numbers, never terms."""

@@ -1,0 +1,1 @@
+"""The distributed engine: Apache Spark. Nothing outside this package imports PySpark."""

