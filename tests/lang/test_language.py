@@ -6,6 +6,7 @@ from hypothesis import given
 from corollary.errors import InvalidInput, InvalidProgram
 from corollary.lang.parser import MAX_NESTING
 from corollary.lang.program import Program
+from corollary.lang.reference import materialize
 from corollary.lang.syntax import IRI, TRIPLE, TYPE, XSD, Atom, Literal, Rule, Variable
 from tests.strategies import programs, wild_programs
 
@@ -136,3 +137,14 @@ def test_long_conditions_are_not_deep() -> None:
     many = " || ".join(f"?x = {number}" for number in range(10 * MAX_NESTING))
     program = Program.parse(f"p(?x) :- q(?x), FILTER({many}) .")
     assert Program.parse(str(program)) == program
+
+
+def test_prefixes_with_escapes_print() -> None:
+    program = Program.parse("@prefix e: <http://e/\\u0020> . e:a(<x>).")
+    assert Program.parse(str(program)) == program
+
+
+def test_averages_of_huge_integers_have_a_text() -> None:
+    huge = "9" * 5000
+    program = Program.parse(f"n({huge}) . a(?m) :- AGGREGATE(n(?x) ON BIND avg(?x) AS ?m) .")
+    assert Program.parse(f"a({huge}.0) .").facts[0] in materialize(program)

@@ -196,13 +196,8 @@ class _Evaluation:
         if sign in ("=", "!="):
             valid = (left.kind != ERROR) & (right.kind != ERROR)
             truth = (same & comparable) == (sign == "=")
-            # An error on one side is a value of no kind: it differs from every value.
-            left_error, right_error = left.kind == ERROR, right.kind == ERROR
-            half = (left_error & ~right_error & (right.kind != TERM)) | (
-                right_error & ~left_error & (left.kind != TERM)
-            )
-            out.kind[valid | half] = BOOLEAN
-            out.num = np.where(half, int(sign == "!="), truth).astype(np.int64)
+            out.kind[valid] = BOOLEAN
+            out.num = truth.astype(np.int64)
             return out
         truth = {"<": less, "<=": less | same, ">": ~less & ~same & ordered, ">=": ~less & ordered}[
             sign

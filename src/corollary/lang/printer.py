@@ -154,7 +154,8 @@ class Printer:
         self, rules: Iterable[Rule], facts: Iterable[Atom], prefixes: Mapping[str, str]
     ) -> str:
         """A whole program: prefixes, rules, facts, one a line."""
-        lines = [f"@prefix {prefix}: <{iri}> ." for prefix, iri in prefixes.items()]
+        full = Printer(well_known=False)
+        lines = [f"@prefix {prefix}: {full.iri(iri)} ." for prefix, iri in prefixes.items()]
         lines += [self.rule(rule) for rule in rules]
         lines += [f"{self.atom(fact)} ." for fact in facts]
         return "".join(f"{line}\n" for line in lines)

@@ -130,9 +130,10 @@ def evaluate(expression: syntax.Expression, s: Substitution) -> Any:
     if kinds == {"number"} and any(isinstance(v, float) for v in values):
         values = [as_double(v) for v in values]
     if sign in ("=", "!="):
-        if kinds == {None}:  # IRIs and other terms without a value: the same term or not
-            if any(isinstance(argument, syntax.Operation) for argument in arguments):
+        for argument, value in zip(arguments, values, strict=True):
+            if value is None and isinstance(argument, syntax.Operation):
                 return None
+        if kinds == {None}:  # IRIs and other terms without a value: the same term or not
             values = [s[t] if isinstance(t, Variable) else t for t in arguments]
         return (len(kinds) == 1 and values[0] == values[1]) == (sign == "=")
     if len(kinds) > 1 or None in kinds:

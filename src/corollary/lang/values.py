@@ -127,7 +127,9 @@ def literal_of(value: Value) -> Literal:
 
 
 def _decimal_text(value: Fraction) -> str:
-    exact = Context(prec=max(28, len(str(value.numerator)) + value.denominator.bit_length() + 1))
+    # A fraction that ends has as many decimals as its denominator has factors 2 or 5.
+    digits = value.numerator.bit_length() // 3 + value.denominator.bit_length() + 2
+    exact = Context(prec=max(28, digits))
     quotient = exact.divide(Decimal(value.numerator), Decimal(value.denominator))
     if Fraction(quotient) != value:
         quotient = _QUOTIENT.divide(Decimal(value.numerator), Decimal(value.denominator))

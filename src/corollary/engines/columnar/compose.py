@@ -1,0 +1,89 @@
+"""P(x, z) :- Q(x, y), R(y, z): composition of binary relations without enumerating it in columns.
+
+One atom is read subject by subject, the other by a table of offsets; marks over the objects drop
+repetitions while deriving. With the delta on the right the same is done backwards, so that the
+work follows the delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from corollary.core.compile import CompiledRule
+from corollary.engines.columnar import kernels
+from corollary.engines.columnar.relation import Relation, Run
+from corollary.engines.columnar.sink import Sink
+
+_FEW = 8  # offsets of a run pay if the other side has at least 1/8 as many keys
+
+
+def orientation(rule: CompiledRule) -> tuple[int, bool, bool] | None:
+    """Which atom holds the head's subject, and whether that and the other one are exchanged."""
+    if len(rule.body) != 2 or rule.head.wide or any(p.wide for p in rule.body):
+        return None
+    head = rule.head.arguments
+    if len(head) != 2 or head[0] == head[1] or min(head) < 0:
+        return None
+    for left in (0, 1):
+        first, second = rule.body[left].arguments, rule.body[1 - left].arguments
+        if len(first) != 2 or len(second) != 2 or min(*first, *second) < 0:
+            return None
+        shared = set(first) & set(second)
+        if len(shared) != 1 or shared & set(head):
+            return None
+        [y] = shared
+        if set(first) == {head[0], y} and set(second) == {y, head[1]} and y not in head:
+            if first[0] == first[1] or second[0] == second[1]:
+                return None
+            return left, first[0] == y, second[1] == y
+    return None
+
+
+def compose_into(
+    rule: CompiledRule, atoms: Iterable[Relation], first: int | None, sink: Sink
+) -> bool:
+    """Derive a composition into the sink; False if the rule is none, or other ways are better."""
+    shape = orientation(rule)
+    if shape is None:
+        return False
+    left, left_swapped, right_swapped = shape
+    relations = tuple(atoms)
+    lefts = _runs(relations[left])
+    rights = _runs(relations[1 - left])
+    backwards = first is not None and first != left
+    driving, driven = (rights, lefts) if backwards else (lefts, rights)
+    size = sum(map(len, driving))
+    if any(len(run) > _FEW * size and run._offsets is None for run in driven):
+        return False
+    # forwards (x, y) with (y, z) gives (x, z); backwards (z, y) with (y, x) gives (z, x)
+    outer = [
+        _turned(run, right_swapped != backwards if backwards else left_swapped) for run in driving
+    ]
+    inner = [
+        _turned(run, left_swapped != backwards if backwards else right_swapped) for run in driven
+    ]
+    for right in inner:
+        if not len(right):
+            continue
+        top = int((right.keys & np.uint64(0xFFFFFFFF)).max()) + 1
+        stamps = np.zeros(top, np.int64)
+        epoch = 0
+        for run in outer:
+            keys, instances, epoch = kernels.compose(
+                run.keys, right.offsets(), right.keys, stamps, epoch
+            )
+            keys = keys.copy()
+            kernels.sort_groups(keys)
+            result = Run(keys).swapped if backwards else Run(keys)
+            sink.add_run(rule.head.predicate, 2, result, instances)
+    return True
+
+
+def _runs(relation: Relation) -> tuple[Run, ...]:
+    return relation.runs if relation.dead is None else (relation.run(),)
+
+
+def _turned(run: Run, swapped: bool) -> Run:
+    return run.swapped if swapped else run

@@ -1,0 +1,148 @@
+"""Sets of facts: one relation for each narrow predicate, shared between versions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.compile import TRIPLES, TYPES, Pattern, covers
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.engines.columnar.relation import Packing, Relation
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import TRIPLE, TYPE
+
+
+class Space:
+    """What the facts of one engine have in common: terms and the packing of rows into keys."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
+        self.packing = Packing()
+
+    def relation(self, rows: Ids) -> Relation:
+        """A relation from rows, repetitions allowed."""
+        arity = rows.shape[1]
+        columns = [np.ascontiguousarray(rows[:, p], np.uint32) for p in range(arity)]
+        return self.of_columns(columns, len(rows))
+
+    def of_columns(self, columns: list[Ids], rows: int) -> Relation:
+        """A relation from columns, repetitions allowed."""
+        return Relation.of_any(len(columns), self.packing.pack(columns, rows))
+
+
+class ColumnarFacts:
+    """An immutable set of facts; implements `core.engine.Facts`."""
+
+    def __init__(self, space: Space, relations: Mapping[Predicate, Relation]) -> None:
+        self.space = space
+        self.relations = {p: r for p, r in relations.items() if r.runs}
+        self._wide: dict[Predicate, Relation] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.relations.values()))
+
+    def predicates(self) -> Collection[Predicate]:
+        """The narrow predicates that have facts."""
+        return [p for p, relation in self.relations.items() if len(relation)]
+
+    def rows(self, predicate: Predicate) -> Ids:
+        """The facts of a predicate, one a row, in sorted order."""
+        relation = self.relations.get(predicate)
+        if relation is None or not len(relation):
+            return np.zeros((0, 0), np.uint32)
+        columns = self.space.packing.unpack(relation.keys(), relation.arity)
+        if not columns:
+            return np.zeros((1, 0), np.uint32)
+        if relation.arity > 2:  # keys of longer rows are not in the order of the rows
+            order = np.lexsort(columns[::-1])
+            columns = [column[order] for column in columns]
+        return np.stack(columns, axis=1)
+
+    def union(self, other: ColumnarFacts) -> ColumnarFacts:
+        """The facts of both."""
+        relations = dict(self.relations)
+        for predicate, relation in other.relations.items():
+            mine = relations.get(predicate)
+            relations[predicate] = relation if mine is None else mine.union(relation)
+        result = ColumnarFacts(self.space, relations)
+        for wide, relation in self._wide.items():
+            result._wide[wide] = relation.union(other.wide(wide))
+        return result
+
+    def difference(self, other: ColumnarFacts) -> ColumnarFacts:
+        """The facts that the other set does not have."""
+        relations = dict(self.relations)
+        for predicate, relation in other.relations.items():
+            if predicate in relations:
+                relations[predicate] = relations[predicate].difference(relation)
+        result = ColumnarFacts(self.space, relations)
+        for wide, relation in self._wide.items():
+            result._wide[wide] = relation.difference(other.wide(wide))
+        return result
+
+    def intersection(self, other: ColumnarFacts) -> ColumnarFacts:
+        """The facts that both have."""
+        both = self.relations.keys() & other.relations.keys()
+        return ColumnarFacts(
+            self.space, {p: self.relations[p].intersection(other.relations[p]) for p in both}
+        )
+
+    def only(self, predicates: Collection[Predicate]) -> ColumnarFacts:
+        """The facts of these predicates; wide ones stand for all that they cover."""
+        kept = {p: self.relations[p] for p in predicates if p in self.relations}
+        for wide in (p for p in predicates if p in (TRIPLES, TYPES)):
+            kept |= {p: r for p, r in self.relations.items() if covers(wide, p)}
+        return ColumnarFacts(self.space, kept)
+
+    def relation(self, pattern: Pattern) -> Relation:
+        """What a pattern reads."""
+        if pattern.wide:
+            return self.wide(pattern.predicate)
+        return self.relations.get(pattern.predicate) or Relation(len(pattern.arguments))
+
+    def wide(self, predicate: Predicate) -> Relation:
+        """All triples as (subject, property, object), or all types as (member, class)."""
+        found = self._wide.get(predicate)
+        if found is None:
+            found = self._wide[predicate] = self._assemble(predicate)
+        return found
+
+    def _assemble(self, wide: Predicate) -> Relation:
+        constant, packing = self.space.dictionary.id, self.space.packing
+        parts: list[list[Ids]] = []
+        for predicate, relation in self.relations.items():
+            if not covers(wide, predicate):
+                continue
+            columns = packing.unpack(relation.keys(), relation.arity)
+            rows = len(columns[0])
+            if predicate.member_of is not None:
+                columns.append(np.full(rows, constant(predicate.member_of), np.uint32))
+            if wide == TRIPLES:
+                assert predicate.property is not None, "triples are kept by property"
+                columns.insert(1, np.full(rows, constant(predicate.property), np.uint32))
+            parts.append(columns)
+        arity = 3 if wide == TRIPLES else 2
+        if not parts:
+            return Relation(arity)
+        columns = [np.concatenate([part[p] for part in parts]) for p in range(arity)]
+        return self.space.of_columns(columns, len(columns[0]))
+
+
+def scatter(
+    space: Space, wide: Predicate, columns: list[Ids]
+) -> Iterable[tuple[Predicate, list[Ids], npt.NDArray[np.int64]]]:
+    """The rows of a wide predicate by narrow predicates, with the numbers of the rows."""
+    subject, *_ = columns
+    label = columns[1]  # the property, or the class
+    for term_id in np.unique(label).tolist():
+        term = space.dictionary.term(term_id)
+        rows = np.nonzero(label == term_id)[0]
+        if wide == TYPES:
+            yield Predicate(TRIPLE, TYPE, term), [subject[rows]], rows
+        elif term == TYPE:
+            for narrow, part, inner in scatter(space, TYPES, [subject[rows], columns[2][rows]]):
+                yield narrow, part, rows[inner]
+        else:
+            yield Predicate(TRIPLE, term), [subject[rows], columns[2][rows]], rows

@@ -1,0 +1,304 @@
+"""Rule bodies as pipelines of joins over columns.
+
+A table of bindings (a column of ids for each variable that is still needed) goes through the atoms
+of a body, the most restrictive next. An atom whose variables all have values, or have further
+variables that nothing needs, only filters. Every row carries the number of rule instances that it
+stands for, so that instances are counted although they are not all enumerated. Large joins are
+done in pieces, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.compile import Argument, Condition, constant_id
+from corollary.core.dictionary import Ids
+from corollary.core.expressions import holds
+from corollary.engines.columnar import kernels
+from corollary.engines.columnar.facts import Space
+from corollary.engines.columnar.relation import HIGH, NONE, Relation, Run
+
+PIECE = 1 << 21  # rows of a join's result that are worked on at once
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass
+class Table:
+    """Bindings: `weights[i]` instances share the values of row i (1 if there are no weights)."""
+
+    rows: int
+    columns: dict[int, Ids] = field(default_factory=dict)
+    weights: Counts | None = None
+
+    def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_], count: int) -> Table:
+        """Some rows, by number or by mask."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Table(count, {v: column[rows] for v, column in self.columns.items()}, weights)
+
+    def filtered(self, mask: npt.NDArray[np.bool_]) -> Table:
+        """The rows of a mask."""
+        count = int(np.count_nonzero(mask))
+        return self if count == self.rows else self.take(mask, count)
+
+    def instances(self) -> int:
+        """The number of rule instances in the table."""
+        return self.rows if self.weights is None else int(self.weights.sum())
+
+
+@dataclass(frozen=True)
+class Source:
+    """An atom to join with: its arguments and the facts that it reads."""
+
+    arguments: tuple[Argument, ...]
+    relation: Relation
+
+    def variables(self) -> set[int]:
+        return {a for a in self.arguments if a >= 0}
+
+    def distinct(self, space: Space) -> Source:
+        """The same atom without repeated variables: facts that differ there are left out."""
+        if len([a for a in self.arguments if a >= 0]) == len(self.variables()):
+            return self
+        columns = space.packing.unpack(self.relation.keys(), len(self.arguments))
+        mask = np.ones(len(self.relation), bool)
+        first: dict[int, int] = {}
+        kept: list[int] = []
+        for position, argument in enumerate(self.arguments):
+            if argument >= 0 and argument in first:
+                mask &= columns[position] == columns[first[argument]]
+            else:
+                first[argument] = position
+                kept.append(position)
+        relation = space.of_columns([columns[p][mask] for p in kept], int(mask.sum()))
+        return Source(tuple(self.arguments[p] for p in kept), relation)
+
+
+@dataclass(frozen=True)
+class Body:
+    """What must hold: atoms, absent atoms (one existential check each), conditions."""
+
+    atoms: tuple[Source, ...]
+    absent: tuple[Source, ...] = ()
+    present: tuple[Source, ...] = ()  # checked like `absent`, but must have a match
+    conditions: tuple[Condition, ...] = ()
+    needed: frozenset[int] = frozenset()  # variables of the head, or all that are asked for
+
+
+def solve(body: Body, space: Space, first: int | None = None) -> Iterator[Table]:
+    """The bindings of a body, in pieces; the atom `first` (a delta) comes first."""
+    if any(not atom.relation.runs for atom in body.atoms):
+        return iter(())
+    atoms = [atom.distinct(space) for atom in body.atoms]
+    absent = [atom.distinct(space) for atom in body.absent]
+    present = [atom.distinct(space) for atom in body.present]
+    pipeline = _Pipeline(space, body, atoms, absent, present)
+    return pipeline.run(Table(1), list(range(len(atoms))), first)
+
+
+class _Pipeline:
+    def __init__(
+        self,
+        space: Space,
+        body: Body,
+        atoms: list[Source],
+        absent: list[Source],
+        present: list[Source],
+    ) -> None:
+        self.space = space
+        self.atoms = atoms
+        self.checks = [(s, False) for s in absent] + [(s, True) for s in present]
+        self.conditions = body.conditions
+        self.needed = body.needed
+        binding: set[int] = set().union(*(atom.variables() for atom in atoms))
+        # A check can be made when the variables that it shares with the atoms have values.
+        self.shared = [source.variables() & binding for source, _ in self.checks]
+
+    def run(self, table: Table, left: list[int], first: int | None) -> Iterator[Table]:
+        table = self._check(table, set())
+        yield from self._step(table, left, first)
+
+    def _step(self, table: Table, left: list[int], first: int | None) -> Iterator[Table]:
+        if not table.rows:
+            return
+        if not left:
+            yield table
+            return
+        at = first if first is not None else self._choose(table, left)
+        left = [other for other in left if other != at]
+        atom = self.atoms[at]
+        bound = set(table.columns)
+        wanted = self._wanted(left, bound)
+        new = atom.variables() - bound
+        if not new & wanted and (bound & atom.variables() or all(a < 0 for a in atom.arguments)):
+            counts = matches(atom, table, self.space)
+            result = table.filtered(counts > 0)
+            if new:  # existential: the row stands for all its matches
+                counts = counts[counts > 0]
+                result = Table(
+                    result.rows,
+                    result.columns,
+                    counts if result.weights is None else result.weights * counts,
+                )
+            yield from self._step(self._check(result, bound), left, None)
+            return
+        for piece in expand(atom, table, self.space):
+            keep = {v: c for v, c in piece.columns.items() if v in wanted or v in new}
+            result = self._check(Table(piece.rows, keep, piece.weights), bound)
+            keep = {v: c for v, c in result.columns.items() if v in wanted}
+            yield from self._step(Table(result.rows, keep, result.weights), left, None)
+
+    def _wanted(self, left: list[int], bound: set[int]) -> set[int]:
+        """Variables that are still needed after an atom has been joined."""
+        wanted = set(self.needed)
+        for at in left:
+            wanted |= self.atoms[at].variables()
+        for condition in self.conditions:
+            if not bound.issuperset(condition.variables):
+                wanted.update(condition.variables)
+        for shared in self.shared:
+            if not bound >= shared:
+                wanted |= shared
+        return wanted
+
+    def _choose(self, table: Table, left: list[int]) -> int:
+        """Checks first, then atoms with something bound, the smaller relation first."""
+
+        def cost(at: int) -> tuple[int, int]:
+            atom = self.atoms[at]
+            fixed = sum(a < 0 or a in table.columns for a in atom.arguments)
+            if fixed == len(atom.arguments):
+                return 0, len(atom.relation)
+            return (1 if fixed else 2), len(atom.relation)
+
+        return min(left, key=cost)
+
+    def _check(self, table: Table, before: set[int]) -> Table:
+        """Apply the conditions and checks whose variables have just become bound."""
+        bound = set(table.columns)
+        start = not before
+        for condition in self.conditions:
+            variables = set(condition.variables)
+            if table.rows and variables <= bound and (start or not variables <= before):
+                columns = {v: table.columns[v] for v in variables}
+                mask = holds(condition.expression, columns, table.rows, self.space.dictionary)
+                table = table.filtered(mask)
+        for (source, wanted), shared in zip(self.checks, self.shared, strict=True):
+            if table.rows and shared <= bound and (start or not shared <= before):
+                table = table.filtered((matches(source, table, self.space) > 0) == wanted)
+        return table
+
+
+def matches(source: Source, table: Table, space: Space) -> Counts:
+    """For each row, how many facts of the source agree with its values."""
+    relation = source.relation
+    positions = [p for p, a in enumerate(source.arguments) if a < 0 or a in table.columns]
+    if not positions and source.arguments:
+        return np.full(table.rows, len(relation), np.int64)
+    columns = [_values(source.arguments[p], table) for p in positions]
+    if len(positions) == len(source.arguments):
+        probes = space.packing.pack(columns, table.rows)
+        return relation.contains(probes).astype(np.int64)
+    counts = np.zeros(table.rows, np.int64)
+    for run in relation.runs:
+        low, high, *_ = _ranges(run, positions, columns, relation.arity, space)
+        counts += high - low
+    if relation.dead is not None:
+        low, high, *_ = _ranges(relation.dead, positions, columns, relation.arity, space)
+        counts -= high - low
+    return counts
+
+
+def expand(source: Source, table: Table, space: Space) -> Iterator[Table]:
+    """The table joined with the source, in pieces of about `PIECE` rows."""
+    positions = [p for p, a in enumerate(source.arguments) if a < 0 or a in table.columns]
+    free = [p for p in range(len(source.arguments)) if p not in positions]
+    for run in source.relation.runs:
+        if not positions:
+            yield from _scan(run, source, table, space)
+            continue
+        columns = [_values(source.arguments[p], table) for p in positions]
+        low, high, index, order = _ranges(run, positions, columns, source.relation.arity, space)
+        sizes = high - low
+        for start, stop in _pieces(sizes):
+            total = int(sizes[start:stop].sum())
+            if not total:
+                continue
+            rows, places = kernels.expand(low[start:stop], high[start:stop], total)
+            if start:
+                rows += start
+            result = table.take(rows, total)
+            if order is None:
+                result.columns[source.arguments[free[0]]] = kernels.gather(index.keys, places)
+            else:
+                facts = run.columns(source.relation.arity, space.packing)
+                places = order[places]
+                for p in free:
+                    result.columns[source.arguments[p]] = facts[p][places]
+            yield _alive(result, source, space)
+
+
+def _scan(run: Run, source: Source, table: Table, space: Space) -> Iterator[Table]:
+    """Every row with every fact of a run."""
+    arity = source.relation.arity
+    step = max(1, PIECE // max(1, table.rows))
+    for start in range(0, len(run), step):
+        if step >= len(run):
+            facts = run.columns(arity, space.packing)
+        else:
+            facts = space.packing.unpack(run.keys[start : start + step], arity)
+        size = min(step, len(run) - start)
+        if table.rows == 1 and not table.columns:
+            result = Table(
+                size, {}, None if table.weights is None else np.repeat(table.weights, size)
+            )
+        else:
+            result = table.take(np.repeat(np.arange(table.rows), size), table.rows * size)
+            facts = [np.tile(column, table.rows) for column in facts]
+        for argument, column in zip(source.arguments, facts, strict=True):
+            result.columns[argument] = column
+        yield _alive(result, source, space)
+
+
+def _alive(result: Table, source: Source, space: Space) -> Table:
+    """Without the rows that come from dead facts."""
+    if source.relation.dead is None:
+        return result
+    columns = [_values(argument, result) for argument in source.arguments]
+    dead = np.zeros(result.rows, bool)
+    source.relation.dead.contains(space.packing.pack(columns, result.rows), dead)
+    return result.filtered(~dead)
+
+
+def _ranges(
+    run: Run, positions: list[int], columns: list[Ids], arity: int, space: Space
+) -> tuple[Counts, Counts, Run, Counts | None]:
+    """Stretches of an index of the run, the index, and for longer rows the order of its facts."""
+    probes = space.packing.pack(columns, len(columns[0]))
+    if arity == 2:
+        index = run if positions == [0] else run.swapped
+        return *index.ranges(probes, HIGH), index, None
+    index, order = run.by(tuple(positions), arity, space.packing)
+    return *index.ranges(probes, NONE), index, order
+
+
+def _values(argument: Argument, table: Table) -> Ids:
+    if argument >= 0:
+        return table.columns[argument]
+    return np.full(table.rows, constant_id(argument), np.uint32)
+
+
+def _pieces(sizes: Counts) -> Iterator[tuple[int, int]]:
+    """Stretches of rows whose joins have about `PIECE` rows together."""
+    ends = np.cumsum(sizes)
+    start = done = 0
+    while start < len(sizes):
+        stop = int(np.searchsorted(ends, done + PIECE, side="right"))
+        stop = min(max(stop, start + 1), len(sizes))
+        yield start, stop
+        done = int(ends[stop - 1])
+        start = stop

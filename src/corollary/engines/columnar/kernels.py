@@ -1,0 +1,388 @@
+"""Compiled loops over sorted 64-bit keys.
+
+A key is one fact: of a unary predicate the id itself, of a binary one subject << 32 | object.
+Arrays called `a` and `b` are sorted and duplicate-free, and so is every result that is called a
+set. All kernels release the lock, are compiled once and then come from the cache on disk; with
+NUMBA_DISABLE_JIT=1 they run as plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Keys = npt.NDArray[np.uint64]
+Array = npt.NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile on first use, cache on disk, run without the lock."""
+    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+
+
+@compiled
+def merge(a: Keys, b: Keys) -> Keys:
+    """a ∪ b."""
+    out = np.empty(len(a) + len(b), np.uint64)
+    i = j = n = 0
+    while i < len(a) and j < len(b):
+        x, y = a[i], b[j]
+        out[n] = min(x, y)
+        n += 1
+        i += x <= y
+        j += y <= x
+    while i < len(a):
+        out[n] = a[i]
+        n += 1
+        i += 1
+    while j < len(b):
+        out[n] = b[j]
+        n += 1
+        j += 1
+    return out[:n]
+
+
+@compiled
+def _gallop(a: Keys, x: np.uint64, start: int) -> int:
+    """The first place from `start` on whose key is not less than x."""
+    n = len(a)
+    if start >= n or a[start] >= x:
+        return start
+    step = 1
+    low = start
+    while low + step < n and a[low + step] < x:
+        low += step
+        step += step
+    high = min(low + step, n)
+    while low + 1 < high:
+        middle = (low + high) >> 1
+        if a[middle] < x:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@compiled
+def select(a: Keys, b: Keys, keep: bool) -> Keys:
+    """a ∩ b if `keep`, else a \\ b; gallops through b, so that a small a costs little."""
+    out = np.empty(len(a), np.uint64)
+    n = j = 0
+    dense = len(b) < 8 * len(a)
+    for i in range(len(a)):
+        x = a[i]
+        if dense:
+            while j < len(b) and b[j] < x:
+                j += 1
+        else:
+            j = _gallop(b, x, j)
+        if (j < len(b) and b[j] == x) == keep:
+            out[n] = x
+            n += 1
+    return out[:n].copy()
+
+
+@compiled
+def member(probes: Keys, a: Keys, mask: npt.NDArray[np.bool_]) -> None:
+    """Set mask[i] where probes[i] ∈ a; sorted stretches of probes are found by galloping."""
+    j = 0
+    before = np.uint64(0)
+    for i in range(len(probes)):
+        x = probes[i]
+        if x < before:
+            j = 0
+        j = _gallop(a, x, j)
+        before = x
+        if j < len(a) and a[j] == x:
+            mask[i] = True
+
+
+@compiled
+def bitmap(a: Keys, words: int) -> Keys:
+    """The set as bits."""
+    bits = np.zeros(words, np.uint64)
+    for x in a:
+        bits[x >> np.uint64(6)] |= np.uint64(1) << (x & np.uint64(63))
+    return bits
+
+
+@compiled
+def member_bitmap(probes: Keys, bits: Keys, mask: npt.NDArray[np.bool_]) -> None:
+    """Set mask[i] where the bit of probes[i] is set."""
+    limit = np.uint64(len(bits) * 64)
+    for i in range(len(probes)):
+        x = probes[i]
+        if x < limit and (bits[x >> np.uint64(6)] >> (x & np.uint64(63))) & np.uint64(1):
+            mask[i] = True
+
+
+@compiled
+def mark(marks: npt.NDArray[np.uint8], keys: Keys, shift: np.uint64) -> None:
+    """Mark the 32-bit number at `shift` of each key."""
+    for key in keys:
+        marks[(key >> shift) & np.uint64(0xFFFFFFFF)] = 1
+
+
+@compiled
+def marked(marks: npt.NDArray[np.uint8]) -> Keys:
+    """The numbers that are marked, as a set."""
+    count = 0
+    for m in marks:
+        count += m
+    out = np.empty(count, np.uint64)
+    n = 0
+    for i in range(len(marks)):
+        if marks[i]:
+            out[n] = i
+            n += 1
+    return out
+
+
+@compiled
+def distinct_high(a: Keys) -> Keys:
+    """The subjects of sorted pairs, as a set."""
+    out = np.empty(len(a), np.uint64)
+    n = 0
+    for i in range(len(a)):
+        x = a[i] >> np.uint64(32)
+        if n == 0 or out[n - 1] != x:
+            out[n] = x
+            n += 1
+    return out[:n].copy()
+
+
+@compiled
+def unique(a: Keys) -> Keys:
+    """A sorted array without repetitions."""
+    out = np.empty(len(a), np.uint64)
+    n = 0
+    for i in range(len(a)):
+        if i == 0 or a[i] != a[i - 1]:
+            out[n] = a[i]
+            n += 1
+    return out[:n] if n == len(a) else out[:n].copy()
+
+
+@compiled
+def ascending(a: Keys) -> bool:
+    """Whether keys are sorted without repetitions."""
+    for i in range(1, len(a)):  # noqa: SIM110
+        if a[i - 1] >= a[i]:
+            return False
+    return True
+
+
+@compiled
+def swap(a: Keys) -> Keys:
+    """Pairs with subject and object exchanged, sorted: a stable radix sort by the objects.
+
+    The subjects are in order already, so that only the digits of the largest object need a pass.
+    """
+    n = len(a)
+    source = np.empty(n, np.uint64)
+    largest = np.uint64(0)
+    for i in range(n):
+        low = a[i] & np.uint64(0xFFFFFFFF)
+        largest = max(largest, low)
+        source[i] = (low << np.uint64(32)) | (a[i] >> np.uint64(32))
+    target = np.empty(n, np.uint64)
+    shift = np.uint64(32)
+    while largest:
+        counts = np.zeros(2049, np.int64)
+        for i in range(n):
+            counts[((source[i] >> shift) & np.uint64(2047)) + np.uint64(1)] += 1
+        for d in range(2048):
+            counts[d + 1] += counts[d]
+        for i in range(n):
+            d = (source[i] >> shift) & np.uint64(2047)
+            target[counts[d]] = source[i]
+            counts[d] += 1
+        source, target = target, source
+        largest >>= np.uint64(11)
+        shift += np.uint64(11)
+    return source
+
+
+@compiled
+def offsets(a: Keys, shift: np.uint64, size: int) -> npt.NDArray[np.int64]:
+    """Where the keys with each number at `shift` begin: result[x] … result[x + 1]."""
+    out = np.zeros(size + 1, np.int64)
+    for key in a:
+        out[(key >> shift) + np.uint64(1)] += 1
+    for x in range(size):
+        out[x + 1] += out[x]
+    return out
+
+
+@compiled
+def ranges(
+    a: Keys,
+    shift: np.uint64,
+    probes: Keys,
+    low: npt.NDArray[np.int64],
+    high: npt.NDArray[np.int64],
+) -> None:
+    """For each probe the stretch of `a` whose keys, shifted right, equal it."""
+    j = 0
+    before = np.uint64(0)
+    one = np.uint64(1)
+    for i in range(len(probes)):
+        x = probes[i]
+        if i and x == before:
+            low[i], high[i] = low[i - 1], high[i - 1]
+            continue
+        if x < before:
+            j = 0
+        j = _gallop(a, x << shift, j)
+        low[i] = j
+        j = _gallop(a, (x + one) << shift, j) if (x + one) << shift else len(a)
+        high[i] = j
+        before = x
+
+
+@compiled
+def ranges_by_offsets(
+    starts: npt.NDArray[np.int64],
+    probes: Keys,
+    low: npt.NDArray[np.int64],
+    high: npt.NDArray[np.int64],
+) -> None:
+    """`ranges` by a table of offsets."""
+    size = np.uint64(len(starts) - 1)
+    for i in range(len(probes)):
+        x = probes[i]
+        if x < size:
+            low[i], high[i] = starts[x], starts[x + np.uint64(1)]
+        else:
+            low[i] = high[i] = 0
+
+
+@compiled
+def expand(
+    low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], total: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Row numbers and places of all entries of the stretches."""
+    rows = np.empty(total, np.int64)
+    places = np.empty(total, np.int64)
+    n = 0
+    for i in range(len(low)):
+        for j in range(low[i], high[i]):
+            rows[n] = i
+            places[n] = j
+            n += 1
+    return rows, places
+
+
+@compiled
+def gather(a: Keys, places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    """The low halves of the keys at these places."""
+    out = np.empty(len(places), np.uint32)
+    for i in range(len(places)):
+        out[i] = a[places[i]] & np.uint64(0xFFFFFFFF)
+    return out
+
+
+@compiled
+def pack(high: npt.NDArray[np.uint32], low: npt.NDArray[np.uint32]) -> Keys:
+    """high << 32 | low."""
+    out = np.empty(len(high), np.uint64)
+    for i in range(len(high)):
+        out[i] = (np.uint64(high[i]) << np.uint64(32)) | np.uint64(low[i])
+    return out
+
+
+@compiled
+def halves(a: Keys) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """High and low halves of keys."""
+    high = np.empty(len(a), np.uint32)
+    low = np.empty(len(a), np.uint32)
+    for i in range(len(a)):
+        high[i] = a[i] >> np.uint64(32)
+        low[i] = a[i] & np.uint64(0xFFFFFFFF)
+    return high, low
+
+
+@compiled
+def compose(
+    left: Keys,
+    starts: npt.NDArray[np.int64],
+    right: Keys,
+    stamps: npt.NDArray[np.int64],
+    epoch: int,
+) -> tuple[Keys, int, int]:
+    """{(x, z) | (x, y) ∈ left, (y, z) ∈ right}, each x by itself, with marks instead of sorting.
+
+    `left` is sorted; `starts` are the offsets of `right` by y; `stamps` has a place for each z and
+    is used again with a higher epoch. Gives the pairs grouped by x (each once, objects in no
+    order), the number of instances, and the next epoch.
+    """
+    out = np.empty(max(16, len(left)), np.uint64)
+    n = instances = 0
+    size = np.uint64(len(starts) - 1)
+    subject = np.uint64(0)
+    for i in range(len(left)):
+        x, y = left[i] >> np.uint64(32), left[i] & np.uint64(0xFFFFFFFF)
+        if i == 0 or x != subject:
+            subject = x
+            epoch += 1
+        if y >= size:
+            continue
+        first, last = starts[y], starts[y + np.uint64(1)]
+        instances += last - first
+        if n + last - first > len(out):
+            grown = np.empty(max(2 * len(out), n + last - first), np.uint64)
+            grown[:n] = out[:n]
+            out = grown
+        for j in range(first, last):
+            z = right[j] & np.uint64(0xFFFFFFFF)
+            if stamps[z] != epoch:
+                stamps[z] = epoch
+                out[n] = (x << np.uint64(32)) | z
+                n += 1
+    return out[:n], instances, epoch
+
+
+@compiled
+def sort_groups(keys: Keys) -> None:
+    """Sort keys that are grouped by ascending high half, each group by itself."""
+    i = 0
+    while i < len(keys):
+        j = i + 1
+        while j < len(keys) and keys[j] >> np.uint64(32) == keys[i] >> np.uint64(32):
+            j += 1
+        if j - i > 1:
+            keys[i:j].sort()
+        i = j
+
+
+@compiled
+def intern(
+    table: npt.NDArray[np.int64], known: Keys, count: int, keys: Keys, ids: npt.NDArray[np.uint32]
+) -> int:
+    """Give each key its number, new keys the next ones; open addressing, `table` holds numbers.
+
+    `known` has room for all keys, and `table` for twice as many; returns the new count.
+    """
+    mask = np.uint64(len(table) - 1)
+    for i in range(len(keys)):
+        key = keys[i]
+        h = key * np.uint64(0x9E3779B97F4A7C15)
+        place = (h ^ (h >> np.uint64(29))) & mask
+        while True:
+            at = table[place]
+            if at < 0:
+                table[place] = count
+                known[count] = key
+                ids[i] = count
+                count += 1
+                break
+            if known[at] == key:
+                ids[i] = at
+                break
+            place = (place + np.uint64(1)) & mask
+    return count

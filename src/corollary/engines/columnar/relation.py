@@ -1,0 +1,293 @@
+"""Sets of facts of one predicate: immutable sorted runs of 64-bit keys.
+
+A relation is a few disjoint runs and a set of dead keys (tombstones). Adding facts adds a run and
+shares the others, removing facts adds dead keys; runs are merged when they are of similar size, so
+that an update costs what it touches. Indexes belong to runs and are made when first asked for, so
+that they survive as long as their run.
+
+Facts with more than two arguments are pairs as well: `Packing` numbers the pairs of their first
+arguments, again and again, until two numbers are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.dictionary import Ids
+from corollary.engines.columnar import kernels
+from corollary.engines.columnar.kernels import Keys
+
+EMPTY: Keys = np.zeros(0, np.uint64)
+HIGH, NONE = np.uint64(32), np.uint64(0)
+_RATIO = 4  # a run is merged into the one before it unless that one is this much larger
+_INDEXED = 8  # an index over a run pays if there are at least 1/8 as many probes as keys
+
+
+class Packing:
+    """Columns of ids ↔ keys, for facts of any number of arguments."""
+
+    def __init__(self) -> None:
+        self._table = np.full(1 << 10, -1, np.int64)
+        self._known: Keys = np.zeros(1 << 9, np.uint64)
+        self._count = 0
+
+    def pack(self, columns: Sequence[Ids], rows: int) -> Keys:
+        """One key for each row; equal rows have equal keys."""
+        if not columns:
+            return np.zeros(rows, np.uint64)
+        if len(columns) == 1:
+            return columns[0].astype(np.uint64)
+        first = columns[0]
+        for column in columns[1:-1]:
+            first = self._number(kernels.pack(first, column))
+        return kernels.pack(np.ascontiguousarray(first), np.ascontiguousarray(columns[-1]))
+
+    def unpack(self, keys: Keys, arity: int) -> list[Ids]:
+        """The columns of keys."""
+        if arity == 0:
+            return []
+        if arity == 1:
+            return [keys.astype(np.uint32)]
+        columns: list[Ids] = []
+        while True:
+            high, low = kernels.halves(keys)
+            columns.insert(0, low)
+            arity -= 1
+            if arity == 1:
+                return [high, *columns]
+            keys = self._known[high]
+
+    def _number(self, keys: Keys) -> Ids:
+        room = self._count + len(keys)
+        if room > len(self._known):
+            size = 1 << (2 * room - 1).bit_length()
+            known = np.zeros(size // 2, np.uint64)
+            known[: self._count] = self._known[: self._count]
+            self._known = known
+            self._table = np.full(size, -1, np.int64)
+            again = np.empty(self._count, np.uint32)
+            kernels.intern(self._table, known.copy(), 0, known[: self._count], again)
+        ids = np.empty(len(keys), np.uint32)
+        self._count = kernels.intern(self._table, self._known, self._count, keys, ids)
+        return ids
+
+
+class Run:
+    """A sorted, duplicate-free array of keys with the indexes made for it."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+        self._offsets: npt.NDArray[np.int64] | None = None
+        self._bitmap: Keys | None = None
+        self._columns: list[Ids] | None = None
+        self._by: dict[tuple[int, ...], tuple[Run, npt.NDArray[np.int64]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @cached_property
+    def swapped(self) -> Run:
+        """The pairs with subject and object exchanged."""
+        run = Run(kernels.swap(self.keys))
+        run.__dict__["swapped"] = self
+        return run
+
+    @cached_property
+    def subjects(self) -> Run:
+        """The subjects of the pairs."""
+        return Run(kernels.distinct_high(self.keys))
+
+    @cached_property
+    def objects(self) -> Run:
+        """The objects of the pairs."""
+        if "swapped" in self.__dict__:
+            return self.swapped.subjects
+        marks = np.zeros(int((self.keys & np.uint64(0xFFFFFFFF)).max(initial=NONE)) + 1, np.uint8)
+        kernels.mark(marks, self.keys, NONE)
+        return Run(kernels.marked(marks) if len(self) else EMPTY)
+
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where the pairs of each subject begin."""
+        if self._offsets is None:
+            size = int(self.keys[-1] >> HIGH) + 1 if len(self) else 0
+            self._offsets = kernels.offsets(self.keys, HIGH, size)
+        return self._offsets
+
+    def contains(self, probes: Keys, mask: npt.NDArray[np.bool_]) -> None:
+        """Set mask[i] where probes[i] is in the run."""
+        if self._bitmap is None and self._worth_indexing(probes, NONE):
+            self._bitmap = kernels.bitmap(self.keys, (int(self.keys[-1]) >> 6) + 1)
+        if self._bitmap is not None:
+            kernels.member_bitmap(probes, self._bitmap, mask)
+        else:
+            kernels.member(probes, self.keys, mask)
+
+    def ranges(
+        self, probes: Keys, shift: np.uint64
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """For each probe the stretch of keys that equal it after shifting."""
+        low = np.empty(len(probes), np.int64)
+        high = np.empty(len(probes), np.int64)
+        if shift and (self._offsets is not None or self._worth_indexing(probes, HIGH)):
+            kernels.ranges_by_offsets(self.offsets(), probes, low, high)
+        else:
+            kernels.ranges(self.keys, shift, probes, low, high)
+        return low, high
+
+    def _worth_indexing(self, probes: Keys, shift: np.uint64) -> bool:
+        return (
+            len(self) > 0
+            and len(probes) * _INDEXED > len(self)
+            and len(probes) > 64
+            and int(self.keys[-1] >> shift) < 64 * len(self)
+        )
+
+    def columns(self, arity: int, packing: Packing) -> list[Ids]:
+        """The facts as columns."""
+        if self._columns is None:
+            columns = packing.unpack(self.keys, arity)
+            if arity <= 2:
+                return columns
+            self._columns = columns
+        return self._columns
+
+    def by(
+        self, positions: tuple[int, ...], arity: int, packing: Packing
+    ) -> tuple[Run, npt.NDArray[np.int64]]:
+        """For facts with more than two arguments: the keys of some columns in order, and the rows.
+
+        The first part is a run with repetitions: only its `ranges` are used.
+        """
+        found = self._by.get(positions)
+        if found is None:
+            columns = self.columns(arity, packing)
+            keys = packing.pack([columns[p] for p in positions], len(self))
+            order = np.argsort(keys, kind="stable")
+            found = self._by[positions] = (Run(keys[order]), order)
+        return found
+
+
+class Relation:
+    """The facts of one predicate."""
+
+    __slots__ = ("arity", "dead", "runs")
+
+    def __init__(self, arity: int, runs: tuple[Run, ...] = (), dead: Run | None = None) -> None:
+        self.arity = arity
+        self.runs = runs
+        self.dead = dead
+
+    @classmethod
+    def of(cls, arity: int, keys: Keys) -> Relation:
+        """A relation from sorted keys without repetitions."""
+        return cls(arity, (Run(keys),) if len(keys) else ())
+
+    @classmethod
+    def of_any(cls, arity: int, keys: Keys) -> Relation:
+        """A relation from keys in any order, repetitions allowed."""
+        return cls.of(arity, as_set(keys))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs)) - (len(self.dead) if self.dead else 0)
+
+    def keys(self) -> Keys:
+        """All facts in one sorted array."""
+        return self.run().keys
+
+    def run(self) -> Run:
+        """All facts in one run."""
+        if len(self.runs) == 1 and self.dead is None:
+            return self.runs[0]
+        keys = EMPTY
+        for run in reversed(self.runs):
+            keys = kernels.merge(keys, run.keys) if len(keys) else run.keys
+        return Run(kernels.select(keys, self.dead.keys, False) if self.dead else keys)
+
+    def contains(self, probes: Keys) -> npt.NDArray[np.bool_]:
+        """Which probes are facts."""
+        mask = np.zeros(len(probes), bool)
+        for run in self.runs:
+            run.contains(probes, mask)
+        if self.dead is not None and mask.any():
+            dead = np.zeros(len(probes), bool)
+            self.dead.contains(probes, dead)
+            mask &= ~dead
+        return mask
+
+    def union(self, other: Relation) -> Relation:
+        """The facts of both."""
+        if not self.runs or self is other:
+            return other
+        if not other.runs:
+            return self
+        if len(other) > len(self):
+            self, other = other, self
+        new = self.missing(other.keys())
+        dead = self.dead
+        if dead is not None:
+            # Keys that are dead in a run come back to life; what is left is new to every run.
+            revived = kernels.select(new, dead.keys, True)
+            if len(revived):
+                dead = Run(kernels.select(dead.keys, revived, False))
+                new = kernels.select(new, revived, False)
+        if not len(new):
+            return self if dead is self.dead else Relation(self.arity, self.runs, dead or None)
+        return Relation(self.arity, _settled((*self.runs, Run(new))), dead)
+
+    def missing(self, keys: Keys) -> Keys:
+        """Those of the keys that are not facts, in order."""
+        for run in self.runs:
+            if self.dead is None:
+                keys = kernels.select(keys, run.keys, False)
+        if self.dead is not None and len(keys):
+            keys = keys[~self.contains(keys)]
+        return keys
+
+    def appended(self, run: Run) -> Relation:
+        """With a run of new facts, nothing merged yet (`settled` does that)."""
+        return Relation(self.arity, (*self.runs, run), self.dead) if len(run) else self
+
+    def settled(self) -> Relation:
+        """The same facts with runs of similar size merged."""
+        return Relation(self.arity, _settled(self.runs), self.dead)
+
+    def difference(self, other: Relation) -> Relation:
+        """The facts that the other does not have."""
+        if self is other or not self.runs:
+            return Relation(self.arity)
+        if not other.runs:
+            return self
+        if other.dead is None and self.dead is None:
+            shared = {id(run) for run in other.runs}
+            if all(any(run is mine for mine in self.runs) for run in other.runs):
+                return Relation(self.arity, tuple(r for r in self.runs if id(r) not in shared))
+        gone = other.keys()
+        gone = gone[self.contains(gone)]
+        if not len(gone):
+            return self
+        dead = kernels.merge(self.dead.keys, gone) if self.dead else gone
+        if _RATIO * len(dead) > sum(map(len, self.runs)):
+            return Relation.of(self.arity, kernels.select(self.keys(), gone, False))
+        return Relation(self.arity, self.runs, Run(dead))
+
+    def intersection(self, other: Relation) -> Relation:
+        """The facts that both have."""
+        if len(other) < len(self):
+            self, other = other, self
+        keys = self.keys()
+        return Relation.of(self.arity, keys[other.contains(keys)])
+
+
+def as_set(keys: Keys) -> Keys:
+    """Keys in order and without repetitions."""
+    return keys if kernels.ascending(keys) else kernels.unique(np.sort(keys))
+
+
+def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    while len(runs) > 1 and len(runs[-2]) < _RATIO * len(runs[-1]):
+        runs = (*runs[:-2], Run(kernels.merge(runs[-2].keys, runs[-1].keys)))
+    return runs

@@ -1,0 +1,124 @@
+"""Where derived facts go: keys by head predicate, made into sets at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.compile import Pattern, constant_id
+from corollary.core.dictionary import Ids
+from corollary.engines.columnar import kernels
+from corollary.engines.columnar.facts import ColumnarFacts, Space, scatter
+from corollary.engines.columnar.join import Table
+from corollary.engines.columnar.kernels import Keys
+from corollary.engines.columnar.relation import Relation, Run, as_set
+from corollary.lang.stratify import Predicate
+
+_SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
+_DENSE = 64  # unary sets are united by marks if they have at least 1/64 as many keys as marks
+
+
+class Sink:
+    """Collects heads of rule instances."""
+
+    def __init__(self, space: Space, *, counted: bool = False) -> None:
+        self.space = space
+        self.counted = counted
+        self.instances = 0
+        self._arity: dict[Predicate, int] = {}
+        self._runs: dict[Predicate, list[Run]] = {}
+        self._loose: dict[Predicate, list[Keys]] = {}
+        self._weights: dict[Predicate, list[npt.NDArray[np.int64]]] = {}
+
+    def add_table(self, head: Pattern, table: Table) -> None:
+        """The heads of a table of bindings."""
+        self.instances += table.instances()
+        columns = [
+            table.columns[a] if a >= 0 else np.full(table.rows, constant_id(a), np.uint32)
+            for a in head.arguments
+        ]
+        weights = table.weights
+        if self.counted and weights is None:
+            weights = np.ones(table.rows, np.int64)
+        if not head.wide:
+            self._add(head.predicate, columns, table.rows, weights)
+            return
+        for narrow, part, rows in scatter(self.space, head.predicate, columns):
+            self._add(narrow, part, len(rows), weights[rows] if weights is not None else None)
+
+    def add_run(self, predicate: Predicate, arity: int, run: Run, instances: int) -> None:
+        """Heads that are a set already."""
+        self.instances += instances
+        if len(run):
+            self._arity[predicate] = arity
+            self._runs.setdefault(predicate, []).append(run)
+
+    def _add(
+        self,
+        predicate: Predicate,
+        columns: list[Ids],
+        rows: int,
+        weights: npt.NDArray[np.int64] | None,
+    ) -> None:
+        if not rows:
+            return
+        self._arity[predicate] = len(columns)
+        loose = self._loose.setdefault(predicate, [])
+        loose.append(self.space.packing.pack(columns, rows))
+        if self.counted:
+            assert weights is not None, "counted rows have weights"
+            self._weights.setdefault(predicate, []).append(weights)
+        elif sum(map(len, loose)) > _SETTLE:
+            self.add_run(predicate, len(columns), Run(as_set(np.concatenate(loose))), 0)
+            loose.clear()
+
+    def relations(self) -> dict[Predicate, Relation]:
+        """The collected facts."""
+        found = {}
+        for predicate, arity in self._arity.items():
+            runs = list(self._runs.get(predicate, ()))
+            loose = self._loose.get(predicate)
+            if loose:
+                runs.append(Run(as_set(np.concatenate(loose))))
+            found[predicate] = Relation(arity, (unite(runs, arity),))
+        return found
+
+    def facts(self) -> ColumnarFacts:
+        """The collected facts as a set."""
+        return ColumnarFacts(self.space, self.relations())
+
+    def counts(self, facts: ColumnarFacts) -> Mapping[Predicate, npt.NDArray[np.int64]]:
+        """The number of instances of each fact, in the order of `facts.rows`."""
+        result = {}
+        for predicate, weights in self._weights.items():
+            keys = np.concatenate(self._loose[predicate])
+            distinct = facts.relations[predicate].keys()
+            sums = np.zeros(len(distinct), np.int64)
+            np.add.at(sums, np.searchsorted(distinct, keys), np.concatenate(weights))
+            if self._arity[predicate] > 2:
+                columns = self.space.packing.unpack(distinct, self._arity[predicate])
+                sums = sums[np.lexsort(columns[::-1])]
+            result[predicate] = sums
+        return result
+
+
+def unite(runs: list[Run], arity: int) -> Run:
+    """The union of sets; a single one is passed on with its indexes."""
+    if len(runs) == 1:
+        return runs[0]
+    total = sum(map(len, runs))
+    if arity == 1 and total:
+        largest = max(int(run.keys[-1]) for run in runs)
+        if largest < _DENSE * total:
+            marks = np.zeros(largest + 1, np.uint8)
+            for run in runs:
+                kernels.mark(marks, run.keys, np.uint64(0))
+            return Run(kernels.marked(marks))
+    runs = sorted(runs, key=len, reverse=True)
+    while len(runs) > 1:  # the smallest two first
+        right, left = runs.pop(), runs.pop()
+        runs.append(Run(kernels.merge(left.keys, right.keys)))
+        runs.sort(key=len, reverse=True)
+    return runs[0]
