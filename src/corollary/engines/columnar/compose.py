@@ -16,7 +16,9 @@ from corollary.engines.columnar import kernels
 from corollary.engines.columnar.relation import Relation, Run
 from corollary.engines.columnar.sink import Sink
 
-_FEW = 8  # offsets of a run pay if the other side has at least 1/8 as many keys
+# Offsets of a run pay if the other side has at least 1/8 as many keys, and 1/64 as many keys as
+# there are ids.
+_FEW, _SPARSE = 8, 64
 
 
 def orientation(rule: CompiledRule) -> tuple[int, bool, bool] | None:
@@ -55,20 +57,20 @@ def compose_into(
     backwards = first is not None and first != left
     driving, driven = (rights, lefts) if backwards else (lefts, rights)
     size = sum(map(len, driving))
-    if any(len(run) > _FEW * size and run._offsets is None for run in driven):
-        return False
+    for run in driven:
+        if run._offsets is None and max(len(run) // _FEW, _top(run) // _SPARSE) > size:
+            return False
     # forwards (x, y) with (y, z) gives (x, z); backwards (z, y) with (y, x) gives (z, x)
     outer = [
-        _turned(run, right_swapped != backwards if backwards else left_swapped) for run in driving
+        turned(run, right_swapped != backwards if backwards else left_swapped) for run in driving
     ]
     inner = [
-        _turned(run, left_swapped != backwards if backwards else right_swapped) for run in driven
+        turned(run, left_swapped != backwards if backwards else right_swapped) for run in driven
     ]
     for right in inner:
         if not len(right):
             continue
-        top = int((right.keys & np.uint64(0xFFFFFFFF)).max()) + 1
-        stamps = np.zeros(top, np.int64)
+        stamps = np.zeros(kernels.largest_low(right.keys) + 1, np.int64)
         epoch = 0
         for run in outer:
             keys, instances, epoch = kernels.compose(
@@ -85,5 +87,11 @@ def _runs(relation: Relation) -> tuple[Run, ...]:
     return relation.runs if relation.dead is None else (relation.run(),)
 
 
-def _turned(run: Run, swapped: bool) -> Run:
+def _top(run: Run) -> int:
+    """A bound for the ids of a run's subjects."""
+    return int(run.keys[-1] >> np.uint64(32)) if len(run) else 0
+
+
+def turned(run: Run, swapped: bool) -> Run:
+    """The run, with subject and object exchanged if asked for."""
     return run.swapped if swapped else run

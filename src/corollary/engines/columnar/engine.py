@@ -7,31 +7,32 @@ subject with marks. All other bodies go through the join pipeline.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from corollary.core.aggregates import NO_VALUE, aggregate
-from corollary.core.compile import CompiledRule, Grouping, Pattern
+from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, OnRound, Support
+from corollary.engines.columnar import dense
 from corollary.engines.columnar.compose import compose_into
-from corollary.engines.columnar.facts import ColumnarFacts, Space
+from corollary.engines.columnar.facts import ColumnarFacts, Space, appended, settled, unknown
 from corollary.engines.columnar.join import Body, Source, solve
-from corollary.engines.columnar.relation import Relation, Run
+from corollary.engines.columnar.readings import (
+    Job,
+    Reading,
+    delta_readings,
+    independent,
+    rename_into,
+    split,
+)
+from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.sink import Sink
+from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
 
-
-@dataclass(frozen=True)
-class _Reading:
-    """One way to evaluate a rule: which facts each atom reads, and which atom is the delta."""
-
-    atoms: tuple[Relation, ...]
-    absent: tuple[ColumnarFacts, ...]  # for each negated atom, facts that must not match
-    present: tuple[tuple[Pattern, ColumnarFacts], ...] = ()
-    first: int | None = None
+_MANY = 100_000  # facts to read below which threads cost more than they gain
 
 
 class ColumnarEngine:
@@ -49,7 +50,7 @@ class ColumnarEngine:
     def __init__(self, dictionary: Dictionary, *, threads: int = 1) -> None:
         self.dictionary = dictionary
         self.space = Space(dictionary)
-        self.threads = threads
+        self.workers = Workers(threads)
 
     def facts(self, tables: Mapping[Predicate, Ids]) -> ColumnarFacts:
         """A set of facts from rows."""
@@ -71,18 +72,25 @@ class ColumnarEngine:
         sink = Sink(self.space, counted=counted)
         absent = negative if negative is not None else facts
         if delta is None and negative_delta is None:
-            for rule in rules:
-                atoms = tuple(facts.relation(pattern) for pattern in rule.body)
-                self._evaluate(rule, _Reading(atoms, (absent,) * len(rule.negated)), absent, sink)
+            jobs = [
+                (
+                    rule,
+                    Reading(tuple(map(facts.relation, rule.body)), (absent,) * len(rule.negated)),
+                )
+                for rule in rules
+            ]
         else:
             empty = self.facts({})
             changed = delta if delta is not None else empty
-            old = facts.difference(changed)
             removed = negative_delta if negative_delta is not None else empty
-            for rule in rules:
-                for reading in _delta_readings(rule, old, changed, facts, absent, removed):
-                    self._evaluate(rule, reading, absent, sink)
-        derived = sink.facts()
+            old = facts.difference(changed)
+            jobs = [
+                (rule, reading)
+                for rule in rules
+                for reading in delta_readings(rule, old, changed, facts, absent, removed)
+            ]
+        self._run(jobs, absent, sink)
+        derived = sink.facts(self.workers)
         return Derived(derived, sink.instances, counts=sink.counts(derived) if counted else None)
 
     def close(
@@ -98,16 +106,29 @@ class ColumnarEngine:
         absent = negative if negative is not None else facts
         old, result = facts.difference(delta), self.facts({})
         instances = rounds = 0
+        compositions = dense.shapes(rules)
+        heads = {rule.head.predicate for rule in rules}
         while len(delta):
+            full = appended(old, delta)
+            if compositions and heads.issuperset(delta.relations):
+                ids = dense.nodes(compositions, full)
+                if ids is not None:
+                    found, more, further = dense.close(
+                        compositions, ids, old, delta, self.workers, on_round
+                    )
+                    result = result.union(ColumnarFacts(self.space, found))
+                    return Derived(result, instances + more, rounds + further)
             rounds += 1
-            full = _appended(old, delta)
             sink = Sink(self.space)
-            for rule in rules:
-                for reading in _delta_readings(rule, old, delta, full, absent, None):
-                    self._evaluate(rule, reading, absent, sink)
+            jobs = [
+                (rule, reading)
+                for rule in rules
+                for reading in delta_readings(rule, old, delta, full, absent, None)
+            ]
+            self._run(jobs, absent, sink)
             instances += sink.instances
-            old = _settled(full, delta)
-            delta = _new(sink.facts(), old)
+            old = settled(full, delta)
+            delta = unknown(sink.facts(self.workers), old)
             result = result.union(delta)
             if on_round is not None:
                 on_round(rounds, len(result))
@@ -137,14 +158,35 @@ class ColumnarEngine:
             if parts:
                 yield Support(rule, np.concatenate(parts))
 
+    def _run(self, jobs: list[Job], groups: ColumnarFacts, sink: Sink) -> None:
+        """Evaluate rules into the sink, on several threads where that is safe and worth it."""
+        if (
+            self.workers.threads == 1
+            or sink.counted
+            or sum(len(r) for _, reading in jobs for r in reading.atoms) < _MANY
+            or not all(independent(rule) for rule, _ in jobs)
+        ):
+            for rule, reading in jobs:
+                self._evaluate(rule, reading, groups, sink)
+            return
+
+        def evaluate(job: Job) -> Sink:
+            part = Sink(self.space)
+            self._evaluate(*job, groups, part)
+            return part
+
+        parts = [part for job in jobs for part in split(job, self.workers.threads)]
+        for part in self.workers.map(evaluate, parts):
+            sink.include(part)
+
     def _evaluate(
-        self, rule: CompiledRule, reading: _Reading, groups: ColumnarFacts, sink: Sink
+        self, rule: CompiledRule, reading: Reading, groups: ColumnarFacts, sink: Sink
     ) -> None:
         """Put the heads of a rule's instances into the sink."""
         if any(not relation.runs for relation in reading.atoms):
             return
         plain = not (rule.negated or rule.conditions or rule.groupings or sink.counted)
-        if plain and _rename_into(rule, reading.atoms, sink):
+        if plain and rename_into(rule, reading.atoms, sink):
             return
         if plain and compose_into(rule, reading.atoms, reading.first, sink):
             return
@@ -192,92 +234,3 @@ class ColumnarEngine:
             valid &= column != NO_VALUE
         relation = self.space.of_columns([c[valid] for c in results], int(valid.sum()))
         return Source(grouping.outer, relation)
-
-
-def _delta_readings(
-    rule: CompiledRule,
-    old: ColumnarFacts,
-    delta: ColumnarFacts,
-    full: ColumnarFacts,
-    absent: ColumnarFacts,
-    removed: ColumnarFacts | None,
-) -> Iterator[_Reading]:
-    """Every instance that uses a delta belongs to exactly one reading: that of its first use."""
-    untouched = (absent,) * len(rule.negated)
-    for position, pattern in enumerate(rule.body):
-        changed = delta.relation(pattern)
-        if changed.runs:
-            before = [old.relation(p) for p in rule.body[:position]]
-            after = [full.relation(p) for p in rule.body[position + 1 :]]
-            yield _Reading((*before, changed, *after), untouched, (), position)
-    if removed is None:
-        return
-    atoms = tuple(old.relation(p) for p in rule.body)
-    for position, pattern in enumerate(rule.negated):
-        if removed.relation(pattern).runs:
-            wider = absent.union(removed)
-            yield _Reading(
-                atoms,
-                (*(wider,) * position, *(absent,) * (len(rule.negated) - position)),
-                ((pattern, removed),),
-            )
-
-
-def _rename_into(rule: CompiledRule, atoms: Iterable[Relation], sink: Sink) -> bool:
-    """P(x, y) :- Q(x, y), P(x, y) :- Q(y, x), P(x) :- Q(x, y), P(y) :- Q(x, y), P(x) :- Q(x)."""
-    if len(rule.body) != 1 or rule.head.wide or rule.body[0].wide:
-        return False
-    [relation] = atoms
-    body, head = rule.body[0].arguments, rule.head.arguments
-    if len(set(body)) < len(body) or min(body, default=-1) < 0 or not 1 <= len(body) <= 2:
-        return False
-    ways = {
-        body: lambda run: run,
-        body[::-1]: lambda run: run.swapped,
-        body[:1]: lambda run: run.subjects,
-        body[1:]: lambda run: run.objects,
-    }
-    if len(body) == 1:
-        ways = {body: lambda run: run}
-    way = ways.get(head)
-    if way is None:
-        return False
-    runs: tuple[Run, ...] = relation.runs if relation.dead is None else (relation.run(),)
-    for run in runs:
-        sink.add_run(rule.head.predicate, len(head), way(run), len(run))
-    return True
-
-
-def _appended(old: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
-    """old ∪ delta for disjoint sets, nothing merged."""
-    relations = dict(old.relations)
-    for predicate, relation in delta.relations.items():
-        mine = relations.get(predicate, Relation(relation.arity))
-        for run in relation.runs:
-            mine = mine.appended(run)
-        relations[predicate] = mine
-    full = ColumnarFacts(old.space, relations)
-    for wide, relation in old._wide.items():
-        full._wide[wide] = relation.union(delta.wide(wide))
-    return full
-
-
-def _settled(full: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
-    relations = dict(full.relations)
-    for predicate in delta.relations:
-        relations[predicate] = relations[predicate].settled()
-    settled = ColumnarFacts(full.space, relations)
-    settled._wide.update(full._wide)
-    return settled
-
-
-def _new(derived: ColumnarFacts, known: ColumnarFacts) -> ColumnarFacts:
-    """The derived facts that are not known."""
-    relations = {}
-    for predicate, relation in derived.relations.items():
-        mine = known.relations.get(predicate)
-        if mine is None:
-            relations[predicate] = relation
-        else:
-            relations[predicate] = Relation.of(relation.arity, mine.missing(relation.keys()))
-    return ColumnarFacts(derived.space, relations)

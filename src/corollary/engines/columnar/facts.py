@@ -146,3 +146,38 @@ def scatter(
                 yield narrow, part, rows[inner]
         else:
             yield Predicate(TRIPLE, term), [subject[rows], columns[2][rows]], rows
+
+
+def appended(old: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
+    """old ∪ delta for disjoint sets, nothing merged."""
+    relations = dict(old.relations)
+    for predicate, relation in delta.relations.items():
+        mine = relations.get(predicate, Relation(relation.arity))
+        for run in relation.runs:
+            mine = mine.appended(run)
+        relations[predicate] = mine
+    full = ColumnarFacts(old.space, relations)
+    for wide, relation in old._wide.items():
+        full._wide[wide] = relation.union(delta.wide(wide))
+    return full
+
+
+def settled(full: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
+    relations = dict(full.relations)
+    for predicate in delta.relations:
+        relations[predicate] = relations[predicate].settled()
+    settled = ColumnarFacts(full.space, relations)
+    settled._wide.update(full._wide)
+    return settled
+
+
+def unknown(derived: ColumnarFacts, known: ColumnarFacts) -> ColumnarFacts:
+    """The derived facts that are not known."""
+    relations = {}
+    for predicate, relation in derived.relations.items():
+        mine = known.relations.get(predicate)
+        if mine is None:
+            relations[predicate] = relation
+        else:
+            relations[predicate] = Relation.of(relation.arity, mine.missing(relation.keys()))
+    return ColumnarFacts(derived.space, relations)

@@ -9,7 +9,7 @@ done in pieces, so that memory stays bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +23,10 @@ from corollary.engines.columnar.facts import Space
 from corollary.engines.columnar.relation import HIGH, NONE, Relation, Run
 
 PIECE = 1 << 21  # rows of a join's result that are worked on at once
+
+# A relation of pairs is read as a whole if it is up to 8 times as large as a delta, or up to 64 times
+# as large as the smallest atom of a body that is evaluated from scratch.
+_SCANNED, _SCANNED_ONCE = 8, 64
 
 Counts = npt.NDArray[np.int64]
 
@@ -97,7 +101,30 @@ def solve(body: Body, space: Space, first: int | None = None) -> Iterator[Table]
     absent = [atom.distinct(space) for atom in body.absent]
     present = [atom.distinct(space) for atom in body.present]
     pipeline = _Pipeline(space, body, atoms, absent, present)
-    return pipeline.run(Table(1), list(range(len(atoms))), first)
+    start = starting_atom(atoms, first) if atoms else None
+    return pipeline.run(Table(1), list(range(len(atoms))), start)
+
+
+def starting_atom(atoms: Sequence[Source], first: int | None) -> int:
+    """The delta, else the smallest atom, unless it is a set of ends of pairs that are soon read.
+
+    A scan of pairs with look-ups of their ends costs less than finding the pairs of each end, and
+    needs no index.
+    """
+    soon = _SCANNED if first is not None else _SCANNED_ONCE
+    if first is None:
+        first = min(range(len(atoms)), key=lambda at: len(atoms[at].relation))
+    atom = atoms[first]
+    if len(atom.arguments) == 1:
+        for at, other in enumerate(atoms):
+            if (
+                len(other.arguments) == 2
+                and min(other.arguments) >= 0
+                and atom.variables() < other.variables()
+                and len(other.relation) < soon * len(atom.relation)
+            ):
+                return at
+    return first
 
 
 class _Pipeline:
@@ -201,7 +228,7 @@ def matches(source: Source, table: Table, space: Space) -> Counts:
         return np.full(table.rows, len(relation), np.int64)
     columns = [_values(source.arguments[p], table) for p in positions]
     if len(positions) == len(source.arguments):
-        probes = space.packing.pack(columns, table.rows)
+        probes = columns[0] if len(columns) == 1 else space.packing.pack(columns, table.rows)
         return relation.contains(probes).astype(np.int64)
     counts = np.zeros(table.rows, np.int64)
     for run in relation.runs:

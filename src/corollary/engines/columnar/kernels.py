@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 Keys = npt.NDArray[np.uint64]
+Ids = npt.NDArray[np.uint32]
 Array = npt.NDArray[Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -88,12 +89,12 @@ def select(a: Keys, b: Keys, keep: bool) -> Keys:
 
 
 @compiled
-def member(probes: Keys, a: Keys, mask: npt.NDArray[np.bool_]) -> None:
+def member(probes: Keys | Ids, a: Keys, mask: npt.NDArray[np.bool_]) -> None:
     """Set mask[i] where probes[i] ∈ a; sorted stretches of probes are found by galloping."""
     j = 0
     before = np.uint64(0)
     for i in range(len(probes)):
-        x = probes[i]
+        x = np.uint64(probes[i])
         if x < before:
             j = 0
         j = _gallop(a, x, j)
@@ -112,11 +113,11 @@ def bitmap(a: Keys, words: int) -> Keys:
 
 
 @compiled
-def member_bitmap(probes: Keys, bits: Keys, mask: npt.NDArray[np.bool_]) -> None:
+def member_bitmap(probes: Keys | Ids, bits: Keys, mask: npt.NDArray[np.bool_]) -> None:
     """Set mask[i] where the bit of probes[i] is set."""
     limit = np.uint64(len(bits) * 64)
     for i in range(len(probes)):
-        x = probes[i]
+        x = np.uint64(probes[i])
         if x < limit and (bits[x >> np.uint64(6)] >> (x & np.uint64(63))) & np.uint64(1):
             mask[i] = True
 
@@ -141,6 +142,15 @@ def marked(marks: npt.NDArray[np.uint8]) -> Keys:
             out[n] = i
             n += 1
     return out
+
+
+@compiled
+def largest_low(a: Keys) -> int:
+    """The largest object of pairs, 0 if there is none."""
+    largest = np.uint64(0)
+    for key in a:
+        largest = max(largest, key & np.uint64(0xFFFFFFFF))
+    return int(largest)
 
 
 @compiled
@@ -169,12 +179,15 @@ def unique(a: Keys) -> Keys:
 
 
 @compiled
-def ascending(a: Keys) -> bool:
-    """Whether keys are sorted without repetitions."""
-    for i in range(1, len(a)):  # noqa: SIM110
+def order(a: Keys) -> int:
+    """1 if keys are sorted without repetitions, 0 if they are sorted, -1 if not."""
+    strict = 1
+    for i in range(1, len(a)):
         if a[i - 1] >= a[i]:
-            return False
-    return True
+            if a[i - 1] > a[i]:
+                return -1
+            strict = 0
+    return strict
 
 
 @compiled

@@ -12,7 +12,7 @@ arguments, again and again, until two numbers are left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ class Packing:
         if not columns:
             return np.zeros(rows, np.uint64)
         if len(columns) == 1:
-            return columns[0].astype(np.uint64)
+            return columns[0].astype(np.uint64, copy=False)
         first = columns[0]
         for column in columns[1:-1]:
             first = self._number(kernels.pack(first, column))
@@ -81,6 +81,10 @@ class Run:
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
+        # Made on demand. Two threads may both make one; either result serves.
+        self._swapped: Run | None = None
+        self._subjects: Run | None = None
+        self._objects: Run | None = None
         self._offsets: npt.NDArray[np.int64] | None = None
         self._bitmap: Keys | None = None
         self._columns: list[Ids] | None = None
@@ -89,26 +93,37 @@ class Run:
     def __len__(self) -> int:
         return len(self.keys)
 
-    @cached_property
+    @property
     def swapped(self) -> Run:
         """The pairs with subject and object exchanged."""
-        run = Run(kernels.swap(self.keys))
-        run.__dict__["swapped"] = self
-        return run
+        if self._swapped is None:
+            run = Run(kernels.swap(self.keys))
+            run._swapped = self
+            self._swapped = run
+        return self._swapped
 
-    @cached_property
+    @property
     def subjects(self) -> Run:
         """The subjects of the pairs."""
-        return Run(kernels.distinct_high(self.keys))
+        if self._subjects is None:
+            self._subjects = Run(kernels.distinct_high(self.keys))
+        return self._subjects
 
-    @cached_property
+    @property
     def objects(self) -> Run:
         """The objects of the pairs."""
-        if "swapped" in self.__dict__:
-            return self.swapped.subjects
-        marks = np.zeros(int((self.keys & np.uint64(0xFFFFFFFF)).max(initial=NONE)) + 1, np.uint8)
-        kernels.mark(marks, self.keys, NONE)
-        return Run(kernels.marked(marks) if len(self) else EMPTY)
+        if self._swapped is not None:
+            return self._swapped.subjects
+        if self._objects is None:
+            marks = np.zeros(kernels.largest_low(self.keys) + 1, np.uint8)
+            kernels.mark(marks, self.keys, NONE)
+            self._objects = Run(kernels.marked(marks) if len(self) else EMPTY)
+        return self._objects
+
+    def sliced(self, parts: int) -> list[Run]:
+        """The run cut into parts of equal length, without its indexes."""
+        bounds = np.linspace(0, len(self), parts + 1).astype(np.int64).tolist()
+        return [Run(self.keys[a:b]) for a, b in pairwise(bounds)]
 
     def offsets(self) -> npt.NDArray[np.int64]:
         """Where the pairs of each subject begin."""
@@ -117,7 +132,7 @@ class Run:
             self._offsets = kernels.offsets(self.keys, HIGH, size)
         return self._offsets
 
-    def contains(self, probes: Keys, mask: npt.NDArray[np.bool_]) -> None:
+    def contains(self, probes: Keys | Ids, mask: npt.NDArray[np.bool_]) -> None:
         """Set mask[i] where probes[i] is in the run."""
         if self._bitmap is None and self._worth_indexing(probes, NONE):
             self._bitmap = kernels.bitmap(self.keys, (int(self.keys[-1]) >> 6) + 1)
@@ -138,7 +153,7 @@ class Run:
             kernels.ranges(self.keys, shift, probes, low, high)
         return low, high
 
-    def _worth_indexing(self, probes: Keys, shift: np.uint64) -> bool:
+    def _worth_indexing(self, probes: Keys | Ids, shift: np.uint64) -> bool:
         return (
             len(self) > 0
             and len(probes) * _INDEXED > len(self)
@@ -207,8 +222,8 @@ class Relation:
             keys = kernels.merge(keys, run.keys) if len(keys) else run.keys
         return Run(kernels.select(keys, self.dead.keys, False) if self.dead else keys)
 
-    def contains(self, probes: Keys) -> npt.NDArray[np.bool_]:
-        """Which probes are facts."""
+    def contains(self, probes: Keys | Ids) -> npt.NDArray[np.bool_]:
+        """Which probes are facts; ids are keys of facts with one argument."""
         mask = np.zeros(len(probes), bool)
         for run in self.runs:
             run.contains(probes, mask)
@@ -284,7 +299,10 @@ class Relation:
 
 def as_set(keys: Keys) -> Keys:
     """Keys in order and without repetitions."""
-    return keys if kernels.ascending(keys) else kernels.unique(np.sort(keys))
+    order = kernels.order(keys)
+    if order < 0:
+        keys = np.sort(keys)
+    return keys if order == 1 else kernels.unique(keys)
 
 
 def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:

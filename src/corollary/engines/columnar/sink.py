@@ -14,6 +14,7 @@ from corollary.engines.columnar.facts import ColumnarFacts, Space, scatter
 from corollary.engines.columnar.join import Table
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Relation, Run, as_set
+from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
 
 _SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
@@ -74,20 +75,28 @@ class Sink:
             self.add_run(predicate, len(columns), Run(as_set(np.concatenate(loose))), 0)
             loose.clear()
 
-    def relations(self) -> dict[Predicate, Relation]:
-        """The collected facts."""
-        found = {}
-        for predicate, arity in self._arity.items():
-            runs = list(self._runs.get(predicate, ()))
-            loose = self._loose.get(predicate)
-            if loose:
-                runs.append(Run(as_set(np.concatenate(loose))))
-            found[predicate] = Relation(arity, (unite(runs, arity),))
-        return found
+    def include(self, other: Sink) -> None:
+        """What another sink has collected, without counts."""
+        self.instances += other.instances
+        self._arity |= other._arity
+        for predicate, runs in other._runs.items():
+            self._runs.setdefault(predicate, []).extend(runs)
+        for predicate, loose in other._loose.items():
+            self._loose.setdefault(predicate, []).extend(loose)
 
-    def facts(self) -> ColumnarFacts:
+    def facts(self, workers: Workers) -> ColumnarFacts:
         """The collected facts as a set."""
-        return ColumnarFacts(self.space, self.relations())
+        predicates = list(self._arity)
+        relations = workers.map(self._relation, predicates)
+        return ColumnarFacts(self.space, dict(zip(predicates, relations, strict=True)))
+
+    def _relation(self, predicate: Predicate) -> Relation:
+        arity = self._arity[predicate]
+        runs = list(self._runs.get(predicate, ()))
+        loose = self._loose.get(predicate)
+        if loose:
+            runs.append(Run(as_set(np.concatenate(loose) if len(loose) > 1 else loose[0])))
+        return Relation(arity, (unite(runs, arity),))
 
     def counts(self, facts: ColumnarFacts) -> Mapping[Predicate, npt.NDArray[np.int64]]:
         """The number of instances of each fact, in the order of `facts.rows`."""

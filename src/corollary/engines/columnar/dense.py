@@ -1,0 +1,247 @@
+"""Compositions over few nodes: relations as bit matrices.
+
+P(x, z) :- Q(x, y), R(y, z) ORs, for each pair (x, y), the row of y into the row of x: 64 instances
+in one step. Used by `close` for strata whose rules are all compositions, from the round on in
+which the pairs fill more than 1/64 of the matrix, so that the bits take less room than the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.compile import CompiledRule
+from corollary.core.engine import OnRound
+from corollary.engines.columnar import kernels
+from corollary.engines.columnar.compose import orientation, turned
+from corollary.engines.columnar.facts import ColumnarFacts
+from corollary.engines.columnar.kernels import Keys, compiled
+from corollary.engines.columnar.relation import Relation
+from corollary.engines.columnar.workers import Workers
+from corollary.lang.stratify import Predicate
+
+Bits = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int64]
+
+_LEAST = 1 << 17  # pairs below which nothing is gained
+_FILLED = 64
+_BYTES = 1 << 30  # for all matrices together
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A composition: the predicates of its head and of its left and right atoms, as turned."""
+
+    head: Predicate
+    left: Predicate
+    right: Predicate
+    left_swapped: bool
+    right_swapped: bool
+
+
+def shapes(rules: Sequence[CompiledRule]) -> list[Shape] | None:
+    """The rules as compositions, None if one is something else."""
+    heads = {rule.head.predicate for rule in rules}
+    found = []
+    for rule in rules:
+        turn = orientation(rule)
+        if turn is None or rule.negated or rule.conditions or rule.groupings:
+            return None
+        left, left_swapped, right_swapped = turn
+        shape = Shape(
+            rule.head.predicate,
+            rule.body[left].predicate,
+            rule.body[1 - left].predicate,
+            left_swapped,
+            right_swapped,
+        )
+        if (left_swapped and shape.left in heads) or (right_swapped and shape.right in heads):
+            return None
+        found.append(shape)
+    return found
+
+
+def nodes(rules: list[Shape], full: ColumnarFacts) -> npt.NDArray[np.uint32] | None:
+    """The ids that the matrices range over, None if keys are better than bits."""
+    predicates = {p for shape in rules for p in (shape.head, shape.left, shape.right)}
+    heads = {shape.head for shape in rules}
+    relations = [full.relations[p] for p in predicates if p in full.relations]
+    pairs = sum(len(full.relations[p]) for p in heads if p in full.relations)
+    if pairs < _LEAST:
+        return None
+    largest = max(kernels.largest_low(run.keys) for r in relations for run in r.runs)
+    largest = max(
+        largest, *(int(run.keys[-1] >> np.uint64(32)) for r in relations for run in r.runs)
+    )
+    marks = np.zeros(largest + 1, np.uint8)
+    for run in (run for relation in relations for run in relation.runs):
+        kernels.mark(marks, run.keys, np.uint64(0))
+        kernels.mark(marks, run.keys, np.uint64(32))
+    size = int(np.count_nonzero(marks))
+    if size * size > _FILLED * pairs or 3 * len(predicates) * size * size // 8 > _BYTES:
+        return None
+    return kernels.marked(marks).astype(np.uint32)
+
+
+class Matrix:
+    """Rows of bits with the number of bits and the first and last used word of each row."""
+
+    def __init__(self, size: int) -> None:
+        self.bits: Bits = np.zeros((size, (size + 63) // 64), np.uint64)
+        self.counts: Counts = np.zeros(size, np.int64)
+        self.first: Counts = np.zeros(size, np.int64)
+        self.last: Counts = np.zeros(size, np.int64)
+
+    def measure(self) -> None:
+        measure(self.bits, self.counts, self.first, self.last)
+
+
+def close(
+    rules: list[Shape],
+    ids: npt.NDArray[np.uint32],
+    old: ColumnarFacts,
+    delta: ColumnarFacts,
+    workers: Workers,
+    on_round: OnRound | None,
+) -> tuple[dict[Predicate, Relation], int, int]:
+    """Finish semi-naive rounds over matrices: new facts, instances, rounds."""
+    size = len(ids)
+    local = np.zeros(int(ids[-1]) + 1, np.int64)
+    local[ids] = np.arange(size)
+
+    def matrix(relation: Relation | None, swapped: bool = False) -> Matrix:
+        made = Matrix(size)
+        for run in () if relation is None else relation.runs:
+            set_bits(made.bits, local, turned(run, swapped).keys)
+        made.measure()
+        return made
+
+    heads = dict.fromkeys(shape.head for shape in rules)
+    before = {p: matrix(old.relations.get(p)) for p in heads}
+    changed = {p: matrix(delta.relations.get(p)) for p in heads}
+    full = {p: Matrix(size) for p in heads}
+    for p in heads:
+        full[p].bits = before[p].bits | changed[p].bits
+        full[p].measure()
+    start = {p: full[p].bits.copy() for p in heads}
+    fixed: dict[tuple[Predicate, bool], Matrix] = {}
+    for shape in rules:
+        for p, swapped in ((shape.left, shape.left_swapped), (shape.right, shape.right_swapped)):
+            if p not in heads and (p, swapped) not in fixed:
+                fixed[p, swapped] = matrix(old.relations.get(p), swapped)
+
+    def multiply(target: Matrix, left: Matrix, right: Matrix) -> int:
+        bounds = np.linspace(0, size, workers.threads + 1).astype(np.int64).tolist()
+        arguments = (left.bits, right.bits, right.counts, right.first, right.last, target.bits)
+        return sum(workers.map(lambda rows: or_rows(*arguments, *rows), list(pairwise(bounds))))
+
+    instances = rounds = 0
+    while any(matrix.counts.any() for matrix in changed.values()):
+        rounds += 1
+        derived = {p: Matrix(size) for p in heads}
+        for shape in rules:
+            target = derived[shape.head]
+            right = full.get(shape.right) or fixed[shape.right, shape.right_swapped]
+            if shape.left in heads:
+                instances += multiply(target, changed[shape.left], right)
+            if shape.right in heads:
+                left = before.get(shape.left) or fixed[shape.left, shape.left_swapped]
+                instances += multiply(target, left, changed[shape.right])
+        for p in heads:
+            before[p].bits |= changed[p].bits
+            changed[p].bits = derived[p].bits & ~full[p].bits
+            full[p].bits |= changed[p].bits
+            changed[p].measure()
+            full[p].measure()
+        if on_round is not None:
+            on_round(rounds, sum(int(m.counts.sum()) for m in full.values()))
+    found = {p: Relation.of(2, pairs(full[p].bits & ~start[p], ids)) for p in heads}
+    return found, instances, rounds
+
+
+@compiled
+def set_bits(bits: Bits, local: npt.NDArray[np.int64], keys: Keys) -> None:
+    """Set the bits of pairs."""
+    for key in keys:
+        x = local[key >> np.uint64(32)]
+        z = local[key & np.uint64(0xFFFFFFFF)]
+        bits[x, z >> 6] |= np.uint64(1) << np.uint64(z & 63)
+
+
+@compiled
+def _ones(word: np.uint64) -> int:
+    """The number of set bits."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + (
+        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@compiled
+def measure(bits: Bits, counts: Counts, first: Counts, last: Counts) -> None:
+    """For each row the number of bits, and the stretch of words that holds them."""
+    for x in range(bits.shape[0]):
+        total = 0
+        low, high = bits.shape[1], 0
+        for k in range(bits.shape[1]):
+            if bits[x, k]:
+                total += _ones(bits[x, k])
+                low = min(low, k)
+                high = k + 1
+        counts[x], first[x], last[x] = total, low, high
+
+
+@compiled
+def or_rows(
+    left: Bits,
+    right: Bits,
+    counts: Counts,
+    first: Counts,
+    last: Counts,
+    target: Bits,
+    start: int,
+    stop: int,
+) -> int:
+    """target[x] |= right[y] for all (x, y) in left with start ≤ x < stop; the instances."""
+    instances = 0
+    for x in range(start, stop):
+        row = target[x]
+        for k in range(left.shape[1]):
+            word = left[x, k]
+            while word:
+                lowest = word & (~word + np.uint64(1))
+                y = (k << 6) + _ones(lowest - np.uint64(1))
+                word ^= lowest
+                if counts[y]:
+                    instances += counts[y]
+                    other = right[y]
+                    for j in range(first[y], last[y]):
+                        row[j] |= other[j]
+    return instances
+
+
+@compiled
+def pairs(bits: Bits, ids: npt.NDArray[np.uint32]) -> Keys:
+    """The pairs of a matrix as sorted keys."""
+    total = 0
+    for x in range(bits.shape[0]):
+        for k in range(bits.shape[1]):
+            total += _ones(bits[x, k])
+    out = np.empty(total, np.uint64)
+    n = 0
+    for x in range(bits.shape[0]):
+        high = np.uint64(ids[x]) << np.uint64(32)
+        for k in range(bits.shape[1]):
+            word = bits[x, k]
+            while word:
+                lowest = word & (~word + np.uint64(1))
+                out[n] = high | np.uint64(ids[(k << 6) + _ones(lowest - np.uint64(1))])
+                n += 1
+                word ^= lowest
+    return out

@@ -1,0 +1,120 @@
+"""How a rule is read: which facts each of its atoms sees.
+
+An instance that uses a fact of the delta is considered in exactly one reading, that of the first
+atom that is in the delta: atoms to its left read the old facts, atoms to its right all facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from corollary.core.compile import CompiledRule, Pattern
+from corollary.engines.columnar.compose import orientation
+from corollary.engines.columnar.facts import ColumnarFacts
+from corollary.engines.columnar.join import Source, starting_atom
+from corollary.engines.columnar.relation import Relation, Run
+from corollary.engines.columnar.sink import Sink
+
+_PART = 1 << 17  # facts of an atom from which on it is cut into parts for several threads
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to evaluate a rule: which facts each atom reads, and which atom is the delta."""
+
+    atoms: tuple[Relation, ...]
+    absent: tuple[ColumnarFacts, ...]  # for each negated atom, facts that must not match
+    present: tuple[tuple[Pattern, ColumnarFacts], ...] = ()
+    first: int | None = None
+
+
+Job = tuple[CompiledRule, Reading]
+
+
+def independent(rule: CompiledRule) -> bool:
+    """Whether the rule can run beside others: it numbers no rows and no terms."""
+    patterns = (rule.head, *rule.body, *rule.negated)
+    return not rule.groupings and all(not p.wide and len(p.arguments) <= 2 for p in patterns)
+
+
+def split(job: Job, parts: int) -> list[Job]:
+    """The job in parts that together consider the same instances: its first atom is cut."""
+    rule, reading = job
+    if len(rule.body) < 2 or orientation(rule) is not None:
+        return [job]
+    sources = [Source(p.arguments, r) for p, r in zip(rule.body, reading.atoms, strict=True)]
+    at = starting_atom(sources, reading.first)
+    relation = reading.atoms[at]
+    if len(relation) < _PART:
+        return [job]
+    cuts = [run.sliced(parts) for run in relation.runs]
+    return [
+        (
+            rule,
+            replace(
+                reading,
+                atoms=(
+                    *reading.atoms[:at],
+                    Relation(relation.arity, tuple(cut[part] for cut in cuts), relation.dead),
+                    *reading.atoms[at + 1 :],
+                ),
+                first=at if reading.first is not None else None,
+            ),
+        )
+        for part in range(parts)
+    ]
+
+
+def delta_readings(
+    rule: CompiledRule,
+    old: ColumnarFacts,
+    delta: ColumnarFacts,
+    full: ColumnarFacts,
+    absent: ColumnarFacts,
+    removed: ColumnarFacts | None,
+) -> Iterator[Reading]:
+    """Every instance that uses a delta belongs to exactly one reading: that of its first use."""
+    untouched = (absent,) * len(rule.negated)
+    for position, pattern in enumerate(rule.body):
+        changed = delta.relation(pattern)
+        if changed.runs:
+            before = [old.relation(p) for p in rule.body[:position]]
+            after = [full.relation(p) for p in rule.body[position + 1 :]]
+            yield Reading((*before, changed, *after), untouched, (), position)
+    if removed is None:
+        return
+    atoms = tuple(old.relation(p) for p in rule.body)
+    for position, pattern in enumerate(rule.negated):
+        if removed.relation(pattern).runs:
+            wider = absent.union(removed)
+            yield Reading(
+                atoms,
+                (*(wider,) * position, *(absent,) * (len(rule.negated) - position)),
+                ((pattern, removed),),
+            )
+
+
+def rename_into(rule: CompiledRule, atoms: tuple[Relation, ...], sink: Sink) -> bool:
+    """P(x, y) :- Q(x, y), P(x, y) :- Q(y, x), P(x) :- Q(x, y), P(y) :- Q(x, y), P(x) :- Q(x)."""
+    if len(rule.body) != 1 or rule.head.wide or rule.body[0].wide:
+        return False
+    [relation] = atoms
+    body, head = rule.body[0].arguments, rule.head.arguments
+    if len(set(body)) < len(body) or min(body, default=-1) < 0 or not 1 <= len(body) <= 2:
+        return False
+    ways = {
+        body: lambda run: run,
+        body[::-1]: lambda run: run.swapped,
+        body[:1]: lambda run: run.subjects,
+        body[1:]: lambda run: run.objects,
+    }
+    if len(body) == 1:
+        ways = {body: lambda run: run}
+    way = ways.get(head)
+    if way is None:
+        return False
+    runs: tuple[Run, ...] = relation.runs if relation.dead is None else (relation.run(),)
+    for run in runs:
+        sink.add_run(rule.head.predicate, len(head), way(run), len(run))
+    return True

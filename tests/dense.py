@@ -1,0 +1,152 @@
+"""Random programs in which most rules fire, from a seed.
+
+The programs of `strategies` shrink well, but few of their rules have an instance. Here all facts
+and atoms share three or four constants and most terms are variables. Every relation may depend on
+every other: a rule that would make the program invalid, because it cannot be stratified, is left
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from random import Random
+
+from hypothesis import strategies as st
+
+from corollary.errors import InvalidProgram
+from corollary.lang.program import Program
+from corollary.lang.syntax import (
+    AGGREGATE_FUNCTIONS,
+    TRIPLE,
+    TYPE,
+    Aggregate,
+    Atom,
+    Binding,
+    BodyLiteral,
+    Constant,
+    Expression,
+    Filter,
+    Negation,
+    Operation,
+    Rule,
+    Term,
+    Variable,
+)
+from tests.strategies import ARITIES, CLASSES, CONSTANTS, NUMBERS, PROPERTIES, RELATIONS
+
+VARIABLES = [Variable(name) for name in "xyz"]
+
+
+def dense_programs(*, attempts: int = 8) -> st.SearchStrategy[Program]:
+    """Programs made from up to `attempts` rules; Hypothesis chooses seeds, and cannot shrink."""
+    return st.integers(0, 2**64 - 1).map(lambda seed: dense_program(seed, attempts))
+
+
+def dense_program(seed: int, attempts: int = 8) -> Program:
+    """The program of a seed."""
+    make = _Maker(Random(seed))
+    program = Program.of([], make.facts())
+    for _ in range(attempts):
+        try:
+            program = program.added(make.rule())
+        except InvalidProgram:
+            continue
+    return program
+
+
+class _Maker:
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.pool = random.sample([*CONSTANTS, *PROPERTIES], random.choice((3, 4)))
+        # Few relations, so that rules meet in them; triples are always among them.
+        self.relations = [TRIPLE, *random.sample([r for r in RELATIONS if r != TRIPLE], 4)]
+
+    def maybe(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def constant(self) -> Constant:
+        return self.random.choice(self.pool)
+
+    def term(self) -> Term:
+        return self.random.choice(VARIABLES) if self.maybe(0.93) else self.constant()
+
+    def atom(self, term: Callable[[], Term]) -> Atom:
+        relation = self.random.choice(self.relations)
+        terms = [term() for _ in range(ARITIES[relation])]
+        if relation == TRIPLE:
+            if self.maybe(0.75):
+                terms[1] = self.random.choice(PROPERTIES)
+            if terms[1] == TYPE and self.maybe(0.6):
+                terms[2] = self.random.choice(CLASSES)
+        return Atom(relation, tuple(terms))
+
+    def facts(self) -> list[Atom]:
+        """A good part of all facts that there are over the pool, less of the wider relations."""
+        found = []
+        for relation in self.relations:
+            if relation != TRIPLE:
+                tuples = list(product(self.pool, repeat=ARITIES[relation]))
+                few = min(1.0, 16 / len(tuples)) * self.random.choice((0, 0.4, 0.6, 0.8))
+                found += [Atom(relation, terms) for terms in tuples if self.maybe(few)]
+        for subject in self.pool:
+            triples = [Atom(TRIPLE, (subject, p, o)) for p in PROPERTIES[:2] for o in self.pool]
+            triples += [Atom(TRIPLE, (subject, TYPE, c)) for c in (*CLASSES, self.constant())]
+            found += [triple for triple in triples if self.maybe(0.4)]
+        return found
+
+    def rule(self) -> Rule:
+        body: list[BodyLiteral] = [
+            self.atom(self.term) for _ in range(self.random.choice((0, 1, 1, 2, 2, 2, 3)))
+        ]
+        if self.maybe(0.2) or not body:
+            body.append(self.aggregate())
+        bound = sorted(
+            Rule(Atom("nil", ()), tuple(body)).bound_variables(), key=lambda variable: variable.name
+        )
+        negated = self.random.choice((0, 0, 0, 0, 1, 1, 2))
+        body += [Negation(self.atom(self.term)) for _ in range(negated)]
+        if bound and self.maybe(0.25):
+            body.append(Filter(self.condition([*bound, *NUMBERS])))
+        # Two variables at most, so that wide relations stay small.
+        chosen = self.random.sample(bound, min(2, len(bound)))
+        head = self.atom(
+            lambda: self.random.choice(chosen) if chosen and self.maybe(0.9) else self.constant()
+        )
+        self.random.shuffle(body)
+        return Rule(head, tuple(body))
+
+    def aggregate(self) -> Aggregate:
+        atoms = [self.atom(self.term) for _ in range(self.random.choice((1, 1, 2)))]
+        found = sorted({v for atom in atoms for v in atom.variables()}, key=lambda v: v.name)
+        if not found:
+            return self.aggregate()
+        group = self.random.sample(found, self.random.randrange(min(3, len(found) + 1)))
+        # What is not in the group is local: rename it, so that it meets no other variable.
+        local = {v: v if v in group else Variable(v.name + "1") for v in found}
+        bindings = [
+            Binding(
+                self.random.choice(AGGREGATE_FUNCTIONS),
+                local[self.random.choice(found)],
+                Variable(name),
+            )
+            for name in self.random.choice((("n",), ("n", "m"), ("z2",)))
+        ]
+        return Aggregate(
+            tuple(
+                Atom(a.relation, tuple(local[t] if isinstance(t, Variable) else t for t in a.terms))
+                for a in atoms
+            ),
+            tuple(group),
+            tuple(bindings),
+        )
+
+    def condition(self, leaves: list[Expression]) -> Expression:
+        if self.maybe(0.25):
+            signs = self.random.choice((("&&", 2), ("||", 2), ("!", 1)))
+            return Operation(signs[0], tuple(self.condition(leaves) for _ in range(signs[1])))
+        sides = [self.random.choice(leaves), self.random.choice(leaves)]
+        if self.maybe(0.3):
+            sign = self.random.choice("+-*/")
+            sides[0] = Operation(sign, (sides[0], self.random.choice(leaves)))
+        return Operation(self.random.choice(["<", "<=", "=", "!=", "!="]), tuple(sides))
