@@ -1,6 +1,7 @@
 """`corollary run` as a user calls it: real processes, real files."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ def test_facts_are_printed_without_out(closure: Path) -> None:
         'path("a", 3) .',
         'path("b", 3) .',
     ]
-    assert "5 facts, 3 derived" in done.stderr
+    assert "5, 3 derived" in done.stderr
 
 
 def test_json(closure: Path) -> None:
@@ -47,7 +48,9 @@ def test_json(closure: Path) -> None:
     report = json.loads(done.stdout)
     assert report["relations"] == {"edge": 2, "path": 3}
     assert (report["explicit"], report["facts"], report["complete"]) == (2, 5, True)
-    assert set(report["seconds"]) == {"read", "materialize", "write"}
+    assert set(report["seconds"]) == {"read", "encode", "materialize", "write"}
+    assert report["engine"] == "columnar"
+    assert report["derivations"] == {"nonrecursive": 2, "recursive": 1}
 
 
 @pytest.mark.parametrize(
@@ -130,5 +133,108 @@ def test_failed_output_is_status_1(closure: Path) -> None:
 def test_help_tells_every_flag() -> None:
     done = corollary("run", "--help")
     assert done.returncode == 0
-    for flag in ("--facts", "--out", "--format", "--engine", "--json"):
+    for flag in (
+        *("--facts", "--out", "--format", "--engine", "--threads", "--json", "--quiet"),
+        *("--limit-facts", "--limit-seconds", "--limit-rounds", "--limit-memory"),
+    ):
         assert flag in done.stdout
+
+
+COUNTING = """\
+grow(?x, ?y, ?z, ?w) :- n(?x), n(?y), n(?z), n(?w) .
+"""
+
+
+def large(folder: Path, text: str) -> Path:
+    (folder / "n.facts").write_text("".join(f"{number}\n" for number in range(200)))
+    (folder / "large.dl").write_text(text)
+    return folder / "large.dl"
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (
+            ["--limit-facts", "1000"],
+            "E405: stopped by --limit-facts 1000: the result is incomplete",
+        ),
+        (["--limit-rounds", "3"], "E405: stopped by --limit-rounds 3: the result is incomplete"),
+    ],
+)
+def test_limits_of_rounds_and_facts(tmp_path: Path, limit: list[str], expected: str) -> None:
+    chain = "next(?x, ?y) :- n(?x), n(?y), FILTER(?x + 1 = ?y) .\n"
+    chain += "far(?x, ?y) :- next(?x, ?y) .\nfar(?x, ?z) :- far(?x, ?y), next(?y, ?z) .\n"
+    program = large(tmp_path, chain)
+    out = tmp_path / "out"
+    done = corollary("run", program, "--facts", tmp_path, "--out", out, *limit)
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert "nothing was written" in done.stderr
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (["--limit-seconds", "1"], "E405: stopped by --limit-seconds 1: the result is incomplete"),
+        (["--limit-memory", "700M"], "E406: "),
+    ],
+)
+def test_limits_inside_a_round(tmp_path: Path, limit: list[str], expected: str) -> None:
+    program = large(tmp_path, "n(?x) :- n(?x) .\n" + COUNTING)
+    out = tmp_path / "out"
+    done = corollary("run", program, "--facts", tmp_path, "--out", out, *limit)
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not out.exists()
+
+
+def test_ctrl_c_stops_without_a_result(tmp_path: Path) -> None:
+    program = large(tmp_path, COUNTING)
+    command = [sys.executable, "-m", "corollary.cli.main", "run", str(program)]
+    command += ["--facts", str(tmp_path), "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=4)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "stopped by Ctrl-C: the result is incomplete" in errors
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet", "arrow"])
+def test_other_formats(closure: Path, format_: str) -> None:
+    out = closure / "out"
+    arguments: list[str | Path] = ["run", closure / "closure.dl", "--facts", closure, "--out", out]
+    assert corollary(*arguments, "--format", format_).returncode == 0
+    assert (out / f"path.{format_}").exists()
+    (out / f"path.{format_}").unlink()
+    again = corollary("run", closure / "closure.dl", "--facts", out, "--json")
+    assert json.loads(again.stdout)["relations"] == {"edge": 2, "path": 3}
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_gives_the_same(closure: Path) -> None:
+    (closure / "closure.dl").write_text(
+        CLOSURE + "far(?x) :- path(?x, 3), NOT edge(?x, 3) .\n"
+        "[?x, a, <http://example.org/Node>] :- edge(?x, ?y) ."
+    )
+    arguments: list[str | Path] = ["run", closure / "closure.dl", "--facts", closure, "--engine"]
+    spark, columnar = (corollary(*arguments, engine) for engine in ("spark", "columnar"))
+    assert spark.returncode == 0
+    assert spark.stdout == columnar.stdout
+    assert 'far("a") .' in spark.stdout
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [("--limit-facts", "0"), ("--limit-seconds", "-1"), ("--limit-memory", "many")],
+)
+def test_bad_flags(closure: Path, flag: str, value: str) -> None:
+    done = corollary("run", closure / "closure.dl", flag, value)
+    assert done.returncode == 2
+    assert flag in done.stderr
+    assert "Traceback" not in done.stderr

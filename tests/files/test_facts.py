@@ -1,14 +1,17 @@
 """Facts files: what cells mean, what is read, what is refused."""
 
 import gzip
+from collections.abc import Iterable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
+from pyarrow import feather, parquet
 
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.files.cells import read_cell, write_cell
-from corollary.files.facts import read_facts, write_facts
+from corollary.files.facts import FORMATS, Table, read_facts, write_facts
 from corollary.lang.program import Program
 from corollary.lang.syntax import IRI, XSD, Atom, BlankNode, Constant, Literal
 from tests.strategies import programs, wild_constants
@@ -18,6 +21,13 @@ EDGE = Program.parse("path(?x, ?y) :- edge(?x, ?y) .")
 
 def read(folder: Path, program: Program = EDGE) -> set[Atom]:
     return {fact for table in read_facts(folder, program) for fact in table.atoms()}
+
+
+def tables(facts: Iterable[Atom]) -> list[Table]:
+    by_relation: dict[str, list[Atom]] = {}
+    for fact in facts:
+        by_relation.setdefault(fact.relation, []).append(fact)
+    return [Table.of(relation, found) for relation, found in by_relation.items()]
 
 
 @given(wild_constants)
@@ -51,8 +61,8 @@ def test_cells(cell: str, term: Constant) -> None:
 @given(programs())
 def test_facts_read_back(tmp_path_factory: pytest.TempPathFactory, program: Program) -> None:
     folder = tmp_path_factory.mktemp("facts")
-    for suffix in (".facts", ".csv"):
-        write_facts(folder, program, program.facts, suffix=suffix)
+    for format_ in FORMATS:
+        write_facts(folder, program, tables(program.facts), format_=format_)
         assert read(folder, program) == set(program.facts)
         for path in folder.iterdir():
             path.unlink()
@@ -110,7 +120,7 @@ def test_triples_are_read_and_written_as_n_triples(tmp_path: Path) -> None:
     ]
     (tmp_path / "data.nt").write_text("# comment\n\n" + "\n".join(lines) + " # end\n")
     found = read(tmp_path, program)
-    write_facts(tmp_path / "out", program, found)
+    write_facts(tmp_path / "out", program, tables(found))
     assert (tmp_path / "out" / "triples.nt").read_text().splitlines() == sorted(lines)
 
 
@@ -171,3 +181,35 @@ def test_unwritable_folder(tmp_path: Path) -> None:
         write_facts(tmp_path / "file" / "out", EDGE, [])
     assert caught.value.code == "E401"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_typed_files(tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array([1, 2], pa.int16()), "y": ["a", "7"]})
+    parquet.write_table(table, tmp_path / "edge.parquet")
+    one, two = Literal("1", XSD + "integer"), Literal("2", XSD + "integer")
+    seven = Literal("7", XSD + "integer")
+    assert read(tmp_path) == {Atom("edge", (one, Literal("a"))), Atom("edge", (two, seven))}
+    feather.write_feather(pa.table({"x": [True], "y": [1.5]}), str(tmp_path / "edge.arrow"))
+    true, double = Literal("true", XSD + "boolean"), Literal("1.5E0", XSD + "double")
+    assert Atom("edge", (true, double)) in read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"x": [1]}, "expected 2 columns, found 1"),
+        ({"x": [1], "y": [None]}, "expected texts, numbers or booleans in 'y', found null"),
+        ({"x": [1, 2], "y": ["a", None]}, "expected a value in every row of 'y'"),
+        ({"x": [[1]], "y": [1]}, "expected texts, numbers or booleans in 'x', found list"),
+    ],
+)
+def test_unreadable_typed_files(
+    tmp_path: Path, columns: dict[str, list[object]], expected: str
+) -> None:
+    parquet.write_table(pa.table(columns), tmp_path / "edge.parquet")
+    assert expected in message(tmp_path)
+
+
+def test_damaged_parquet(tmp_path: Path) -> None:
+    (tmp_path / "edge.parquet").write_bytes(b"PAR1 and nothing else")
+    assert "E301: cannot read FOLDER/edge.parquet" in message(tmp_path)

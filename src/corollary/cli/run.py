@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
-from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
-from corollary.files.facts import read_facts, write_facts
+import numpy as np
+
+from corollary.algorithms import seminaive
+from corollary.cli.engines import ENGINES, make_engine
+from corollary.cli.progress import Limits, Progress
+from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Facts
+from corollary.core.statistics import Statistics
+from corollary.core.tables import encode, joined, narrow
+from corollary.files.facts import FORMATS, Column, Table, read_facts, write_facts
+from corollary.lang import reference
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.reference import materialize
-from corollary.lang.syntax import TRIPLE, Atom
+from corollary.lang.syntax import TRIPLE, TYPE, Atom
 
 
 def add_arguments(commands: Any) -> None:
@@ -22,7 +32,6 @@ def add_arguments(commands: Any) -> None:
         "run",
         help="materialize a Datalog program",
         description="Derive everything that follows from a program and its facts.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
         "program", metavar="PROGRAM.dl", help="rules and facts in the rule language"
@@ -30,78 +39,217 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--facts",
         metavar="DIR",
-        help="folder with <relation>.facts (tab-separated) or .csv files, and *.nt for triples;"
-        " .gz and .zst too",
+        help="folder with <relation>.facts (tab-separated), .csv, .parquet or .arrow files, and"
+        " *.nt for triples; text files also with .gz or .zst",
     )
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="folder for the materialization, one file for each relation; without it, facts"
-        " are printed",
+        help="folder for the materialization, one file for each relation; without it, facts are"
+        " printed",
     )
     parser.add_argument(
         "--format",
-        choices=("facts", "csv"),
+        choices=FORMATS,
         default="facts",
-        help="tab- or comma-separated output files",
+        help="of the output files: facts (tab-separated), csv, parquet, arrow (default: facts)",
     )
     parser.add_argument(
-        "--engine", choices=("reference",), default="reference", help="what evaluates the rules"
+        "--engine",
+        choices=(*ENGINES, "reference"),
+        default="columnar",
+        help="what evaluates the rules: columnar (in process), spark, or reference (slow and"
+        " simple) (default: columnar)",
     )
+    parser.add_argument(
+        "--threads",
+        type=_positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="threads of the columnar engine (default: all cores)",
+    )
+    parser.add_argument(
+        "--limit-facts", type=_positive, metavar="N", help="stop when there are more facts"
+    )
+    parser.add_argument(
+        "--limit-seconds", type=_seconds, metavar="S", help="stop after this many seconds"
+    )
+    parser.add_argument(
+        "--limit-rounds", type=_positive, metavar="N", help="stop after this many rounds"
+    )
+    parser.add_argument(
+        "--limit-memory",
+        type=_bytes,
+        metavar="SIZE",
+        help="fail rather than use more memory, such as 500M or 8G (columnar engine)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")
     parser.add_argument("--json", action="store_true", help="print statistics as JSON")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Materialize, write the facts, report."""
-    started = time.perf_counter()
-    program = Program.load(options.program)
-    tables = read_facts(options.facts, program) if options.facts else []
-    explicit = {*program.facts, *(fact for table in tables for fact in table.atoms())}
-    read = time.perf_counter()
-    facts = materialize(program, explicit)
-    materialized = time.perf_counter()
+    limits = Limits(options.limit_facts, options.limit_seconds, options.limit_rounds)
+    progress = Progress(limits, quiet=options.quiet)
+    with progress.watched():
+        clock = _Clock()
+        program = Program.load(options.program)
+        tables = read_facts(options.facts, program) if options.facts else []
+        clock.lap("read")
+        if options.engine == "reference":
+            explicit, results, statistics = _run_reference(program, tables, progress)
+        else:
+            explicit, results, statistics = _run_engine(program, tables, options, clock, progress)
+        clock.lap("materialize")
     if options.out:
-        write_facts(options.out, program, facts, suffix=f".{options.format}")
+        write_facts(options.out, program, results, format_=options.format)
     elif not options.json:
-        print_facts(program, facts)
-    seconds = {
-        "read": read - started,
-        "materialize": materialized - read,
-        "write": time.perf_counter() - materialized,
-    }
+        print_facts(program, results)
+    clock.lap("write")
+    counts = relation_counts(program, results)
+    facts = sum(counts.values())
     report = {
         "version": None,
-        "explicit": len(explicit),
-        "facts": len(facts),
-        "inserted": len(facts),
+        "explicit": explicit,
+        "facts": facts,
+        "inserted": facts,
         "deleted": 0,
-        "rounds": None,
-        "derivations": {},
-        "seconds": {phase: round(spent, 6) for phase, spent in seconds.items()},
-        "algorithm": "naive",
-        "reason": "the reference engine evaluates naively",
+        "rounds": statistics.rounds,
+        "derivations": statistics.derivations,
+        "seconds": {phase: round(spent, 6) for phase, spent in clock.seconds.items()},
+        "algorithm": statistics.algorithm,
+        "reason": statistics.reason,
         "engine": options.engine,
         "complete": True,
-        "relations": relation_counts(program, facts),
+        "relations": counts,
     }
     if options.json:
         print(json.dumps(report))
-    else:
-        total = sum(seconds.values())
-        derived = len(facts) - len(explicit)
-        print(f"{len(facts):,} facts, {derived:,} derived, in {total:.2f} s", file=sys.stderr)
+    elif not options.quiet:
+        print_statistics(report)
 
 
-def print_facts(program: Program, facts: set[Atom]) -> None:
+def _run_reference(
+    program: Program, tables: list[Table], progress: Progress
+) -> tuple[int, list[Table], Statistics]:
+    explicit = {*program.facts, *(fact for table in tables for fact in table.atoms())}
+    facts = reference.materialize(program, explicit)
+    by_relation: dict[str, list[Atom]] = {}
+    for fact in facts:
+        by_relation.setdefault(fact.relation, []).append(fact)
+    results = [Table.of(relation, found) for relation, found in by_relation.items()]
+    return len(explicit), results, Statistics("naive", "the reference engine evaluates naively")
+
+
+def _run_engine(
+    program: Program,
+    tables: list[Table],
+    options: argparse.Namespace,
+    clock: _Clock,
+    progress: Progress,
+) -> tuple[int, list[Table], Statistics]:
+    dictionary = Dictionary()
+    engine = make_engine(
+        options.engine, dictionary, threads=options.threads, limit_memory=options.limit_memory
+    )
+    encoded = [encode(program.facts, dictionary)]
+    for table in tables:
+        if table.relation != TRIPLE and program.arities[table.relation] == 0:
+            encoded.append(encode(table.atoms(), dictionary))
+            continue
+        columns = [dictionary.encode(c.terms)[c.indices] for c in table.columns]
+        encoded.append(narrow(table.relation, columns, dictionary))
+    explicit = engine.facts(joined(encoded))
+    clock.lap("encode")
+    done = seminaive.materialize(program, explicit, engine, on_progress=progress)
+    return len(explicit), list(result_tables(done.facts, dictionary)), done.statistics
+
+
+def result_tables(facts: Facts, dictionary: Dictionary) -> Iterator[Table]:
+    """The facts of an engine as tables of terms."""
+    for predicate in facts.predicates():
+        rows = facts.rows(predicate)
+        columns = []
+        for number in range(rows.shape[1]):
+            ids, indices = np.unique(rows[:, number], return_inverse=True)
+            columns.append(Column(dictionary.terms(ids.tolist()), indices))
+        if not columns:
+            yield Table.of(predicate.relation, [Atom(predicate.relation, ())])
+            continue
+        if predicate.relation == TRIPLE:
+            zeros = np.zeros(len(rows), np.int64)
+            assert predicate.property is not None, "triples are kept by property"
+            columns.insert(1, Column([predicate.property], zeros))
+            if predicate.member_of is not None:
+                columns[1:] = [Column([TYPE], zeros), Column([predicate.member_of], zeros)]
+        yield Table(predicate.relation, columns)
+
+
+def print_facts(program: Program, tables: list[Table]) -> None:
     """Print facts as the rule language writes them, in the order of their text."""
     printer = Printer(program.prefixes)
-    for line in sorted(printer.atom(fact) for fact in facts):
-        print(f"{line} .")
+    lines = sorted(f"{printer.atom(fact)} .\n" for table in tables for fact in table.atoms())
+    sys.stdout.writelines(lines)
+    sys.stdout.flush()
 
 
-def relation_counts(program: Program, facts: set[Atom]) -> dict[str, int]:
+def relation_counts(program: Program, tables: list[Table]) -> dict[str, int]:
     """The number of facts of each relation; triples under `triples`."""
-    counts = Counter(fact.relation for fact in facts)
-    shown = {relation: counts[relation] for relation in sorted(program.arities)}
-    return shown | ({"triples": counts[TRIPLE]} if program.has_triples else {})
+    counts = dict.fromkeys(sorted(program.arities), 0)
+    if program.has_triples:
+        counts["triples"] = 0
+    for table in tables:
+        name = "triples" if table.relation == TRIPLE else table.relation
+        counts[name] += len(table.columns[0].indices)
+    return counts
+
+
+def print_statistics(report: dict[str, Any]) -> None:
+    """A short table on stderr."""
+    seconds = report["seconds"]
+    rows = [
+        ("facts", f"{report['facts']:,}, {report['facts'] - report['explicit']:,} derived"),
+        ("engine", f"{report['engine']}, {report['algorithm']}"),
+        ("rounds", str(report["rounds"])),
+        *((f"instances, {phase}", f"{n:,}") for phase, n in report["derivations"].items()),
+        ("seconds", ", ".join(f"{phase} {spent:.2f}" for phase, spent in seconds.items())),
+    ]
+    for name, value in rows:
+        print(f"{name:<24}{value}", file=sys.stderr)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.seconds[phase] = now - self._last
+        self._last = now
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a time above 0, found {text}")
+    return number
+
+
+def _bytes(text: str) -> int:
+    units = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+    digits, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
+    try:
+        return int(float(digits) * unit)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a size such as 500M or 8G, found {text}"
+        ) from None

@@ -3,7 +3,7 @@
 Tables are read by Arrow in columns, and each distinct text of a column becomes a term once.
 `.facts` files are tab-separated and `.csv` files comma-separated; a file whose first row only fits
 with the other separator is read with that one. Compressed files (`.gz`, `.zst`) are read as they
-are.
+are, and `.parquet` and `.arrow` files with their types.
 """
 
 from __future__ import annotations
@@ -11,25 +11,30 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyarrow import compute
 from pyarrow import csv as arrow_csv
 
 from corollary.errors import InvalidInput, OperationFailed, nearest
-from corollary.files.cells import read_cell, write_cell
-from corollary.files.ntriples import read_triple, write_triple
+from corollary.files import typed
+from corollary.files.cells import write_cell
+from corollary.files.ntriples import read_triple, write_ntriples_term
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, Atom, Constant
+from corollary.lang.syntax import TRIPLE, Atom, Constant, Literal
 
 _DELIMITERS = {".facts": "\t", ".tsv": "\t", ".csv": ","}
 _COMPRESSED = (".gz", ".zst")
 _TRIPLES = ".nt"
+_BATCH = 1 << 20  # lines that are written at once
+FORMATS = ("facts", "csv", "parquet", "arrow")
 
 
 @dataclass(frozen=True)
@@ -45,21 +50,24 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """The facts of one file for one relation; a relation without arguments has one column of ()."""
+    """Facts of one relation; a relation without arguments has one column of ()."""
 
     relation: str
     columns: Sequence[Column]
 
+    @classmethod
+    def of(cls, relation: str, facts: Iterable[Atom]) -> Table:
+        """A table of facts that have the same relation."""
+        rows = [tuple(fact.constants()) or (_UNIT,) for fact in facts]
+        return cls(relation, [_numbered(column) for column in zip(*rows, strict=True)])
+
     def atoms(self) -> Iterator[Atom]:
         """The facts one by one."""
-        if self.relation != TRIPLE and self.columns and self.columns[0].terms == [_UNIT]:
-            yield Atom(self.relation, ())
-            return
         for terms in zip(*self.columns, strict=True):
-            yield Atom(self.relation, terms)
+            yield Atom(self.relation, () if terms == (_UNIT,) else terms)
 
 
-_UNIT = read_cell("()")
+_UNIT = Literal("()")  # in the place of the arguments that there are not
 
 
 def read_facts(folder: str | Path, program: Program) -> list[Table]:
@@ -85,10 +93,22 @@ def read_facts(folder: str | Path, program: Program) -> list[Table]:
 def read_table(path: Path, relation: str, arity: int) -> Table:
     """One table of a relation with `arity` arguments."""
     names = [f"argument {number}" for number in range(1, max(1, arity) + 1)]
+    if path.suffix in typed.SUFFIXES:
+        table = typed.read_columns(path, len(names))
+    else:
+        table = _read_text(path, names)
+    columns = [_column(column) for column in table.columns]
+    if arity == 0 and any(term != _UNIT for term in columns[0].terms):
+        row = next(row for row, term in enumerate(columns[0], 1) if term != _UNIT)
+        raise _row_error(path, row, 1, "expected (), the only fact of a relation without arguments")
+    return Table(relation, columns)
+
+
+def _read_text(path: Path, names: list[str]) -> pa.Table:
     delimiter = _delimiter(path, len(names))
     try:
         with _stream(path) as stream:
-            table = arrow_csv.read_csv(
+            return arrow_csv.read_csv(
                 stream,
                 read_options=arrow_csv.ReadOptions(column_names=names),
                 parse_options=arrow_csv.ParseOptions(
@@ -101,52 +121,82 @@ def read_table(path: Path, relation: str, arity: int) -> Table:
     except pa.ArrowInvalid as error:
         if "Empty CSV file" not in str(error):
             raise _malformed(path, len(names), delimiter, error) from None
-        table = pa.table({name: pa.array([], pa.string()) for name in names})
-    columns = [_column(column) for column in table.columns]
-    if arity == 0 and any(term != _UNIT for term in columns[0].terms):
-        row = next(row for row, term in enumerate(columns[0], 1) if term != _UNIT)
-        raise _row_error(path, row, 1, "expected (), the only fact of a relation without arguments")
-    return Table(relation, columns)
+        return pa.table({name: pa.array([], pa.string()) for name in names})
 
 
 def write_facts(
-    folder: str | Path, program: Program, facts: Iterable[Atom], *, suffix: str = ".facts"
+    folder: str | Path, program: Program, tables: Iterable[Table], *, format_: str = "facts"
 ) -> None:
-    """Write a sorted table for each relation, and `triples.nt`; each file whole or not at all."""
-    delimiter = _DELIMITERS[suffix]
-    lines: dict[str, list[str]] = {relation: [] for relation in program.arities}
-    for fact in facts:
-        write = write_triple if fact.relation == TRIPLE else _write_row
-        lines.setdefault(fact.relation, []).append(write(fact, delimiter))
-    for relation in sorted(lines):
-        name = "triples.nt" if relation == TRIPLE else relation + suffix
-        text = "".join(f"{line}\n" for line in sorted(lines[relation]))
-        replace_file(Path(folder) / name, text)
+    """Write a file for each relation, rows in the order of their text, and `triples.nt`.
+
+    Each file appears whole or not at all.
+    """
+    by_relation: dict[str, list[Table]] = {relation: [] for relation in program.arities}
+    for table in tables:
+        by_relation.setdefault(table.relation, []).append(table)
+    for relation, found in sorted(by_relation.items()):
+        if relation == TRIPLE:
+            lines = [_lines_of(t, write_ntriples_term, " ", " .") for t in found]
+            replace_file(Path(folder) / "triples.nt", partial(_write_lines, lines))
+        elif format_ in ("facts", "csv"):
+            write, delimiter = (write_cell, "\t") if format_ == "facts" else (_csv_cell, ",")
+            lines = [_lines_of(t, write, delimiter, "") for t in found]
+            path = Path(folder) / f"{relation}.{format_}"
+            replace_file(path, partial(_write_lines, lines))
+        else:
+            width = max(1, program.arities.get(relation, 1))
+            cells = [
+                pa.concat_arrays(
+                    [pa.array([], pa.string()), *(_cells(t.columns[n], write_cell) for t in found)]
+                )
+                for n in range(width)
+            ]
+            path = Path(folder) / f"{relation}.{format_}"
+            replace_file(path, partial(typed.write_columns, cells))
 
 
-def replace_file(path: Path, text: str) -> None:
+def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     """Write a file beside its place and move it there, so that no half of it is ever seen."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            temporary.write_text(text, encoding="utf-8", newline="")
+            write(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise OperationFailed(
-            "E401", f"cannot write {path}: {error.strerror}", file=str(path)
+            "E401", f"cannot write {path}: {error.strerror or error}", file=str(path)
         ) from None
 
 
-def _write_row(fact: Atom, delimiter: str) -> str:
-    cells = [write_cell(term) for term in fact.constants()] or ["()"]
-    if delimiter == "\t":
-        return delimiter.join(cells)
-    row = io.StringIO()
-    csv.writer(row, lineterminator="").writerow(cells)
-    return row.getvalue()
+def _cells(column: Column, write: Callable[[Constant], str]) -> pa.Array:
+    texts = pa.array([write(term) for term in column.terms], pa.string())
+    return texts.take(pa.array(column.indices))
+
+
+def _lines_of(table: Table, write: Callable[[Constant], str], delimiter: str, end: str) -> pa.Array:
+    cells = [_cells(column, write) for column in table.columns]
+    joined = compute.binary_join_element_wise(*cells, delimiter)
+    return compute.binary_join_element_wise(joined, end, "") if end else joined
+
+
+def _write_lines(parts: list[pa.Array], path: Path) -> None:
+    lines = pa.chunked_array([*parts, pa.array([], pa.string())])
+    lines = lines.take(compute.sort_indices(lines))
+    with path.open("wb") as file:
+        for start in range(0, len(lines), _BATCH):
+            batch = lines.slice(start, _BATCH).to_pylist()
+            file.write("".join(f"{line}\n" for line in batch).encode())
+
+
+def _csv_cell(term: Constant) -> str:
+    cell = write_cell(term)
+    if any(character in cell for character in ',"\r\n'):
+        doubled = cell.replace('"', '""')
+        return f'"{doubled}"'
+    return cell
 
 
 def _files(folder: Path) -> dict[str, list[Path]]:
@@ -159,7 +209,8 @@ def _files(folder: Path) -> dict[str, list[Path]]:
         ) from None
     files: dict[str, list[Path]] = {}
     for path in paths:
-        if _suffix(path) in (*_DELIMITERS, _TRIPLES) and not path.name.startswith("."):
+        known = (*_DELIMITERS, *typed.SUFFIXES, _TRIPLES)
+        if _suffix(path) in known and not path.name.startswith("."):
             files.setdefault(path.name.split(".")[0], []).append(path)
     return files
 
@@ -224,8 +275,14 @@ def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 
 def _column(column: pa.ChunkedArray) -> Column:
     encoded = column.combine_chunks().dictionary_encode()
-    terms = [read_cell(text) for text in encoded.dictionary.to_pylist()]
+    terms = typed.read_terms(encoded.dictionary)
     return Column(terms, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def _numbered(terms: Iterable[Constant]) -> Column:
+    numbers: dict[Constant, int] = {}
+    indices = [numbers.setdefault(term, len(numbers)) for term in terms]
+    return Column(list(numbers), np.array(indices, np.int64))
 
 
 def _malformed(path: Path, columns: int, delimiter: str, error: Exception) -> InvalidInput:
@@ -252,11 +309,7 @@ def _row_error(path: Path, line: int, column: int, expected: str) -> InvalidInpu
 
 
 def _read_triples(path: Path) -> Table:
-    numbers: dict[Constant, int] = {}
-    indices: list[list[int]] = [[], [], []]
     with _lines(path) as lines:
-        for number, line in enumerate(lines, 1):
-            for place, term in zip(indices, read_triple(line, path, number), strict=False):
-                place.append(numbers.setdefault(term, len(numbers)))
-    terms = list(numbers)
-    return Table(TRIPLE, [Column(terms, np.array(place, np.int64)) for place in indices])
+        rows = [read_triple(line, path, number) for number, line in enumerate(lines, 1)]
+    places = list(zip(*(row for row in rows if row), strict=True)) or [(), (), ()]
+    return Table(TRIPLE, [_numbered(place) for place in places])

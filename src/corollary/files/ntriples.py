@@ -9,7 +9,7 @@ from pathlib import Path
 from corollary.errors import Diagnostic, InvalidInput, Source
 from corollary.lang.parser import Parser
 from corollary.lang.printer import Printer, quote
-from corollary.lang.syntax import XSD, Atom, Constant, Literal, Term
+from corollary.lang.syntax import XSD, Constant, Literal
 
 _IRI, _BLANK = r"<[^\x00-\x20<>\"{}|^`]*>", r"_:\w(?:[\w.\-]*[\w\-])?"
 _LITERAL = r'"(?:[^"\\\n\r]|\\.)*"(?:\^\^' + _IRI + r"|@[A-Za-z]+(?:-[A-Za-z0-9]+)*)?"
@@ -53,12 +53,12 @@ def _term(text: str) -> Constant | Diagnostic:
     return parser.alone(Parser.constant) or parser.problems[0]
 
 
-def write_triple(fact: Atom, _: str = "") -> str:
-    """A triple as an N-Triples line."""
-    return " ".join([*map(_written, fact.terms), "."])
+def write_ntriples_term(term: Constant) -> str:
+    """A term as N-Triples writes it.
 
-
-def _written(term: Term) -> str:
+    >>> write_ntriples_term(Literal("1", XSD + "integer"))
+    '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    """
     if isinstance(term, Literal) and term.language is None and term.datatype != XSD + "string":
         return f"{quote(term.lexical)}^^{_printer.iri(term.datatype)}"
     return _printer.term(term)

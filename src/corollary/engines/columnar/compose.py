@@ -13,6 +13,7 @@ import numpy as np
 
 from corollary.core.compile import CompiledRule
 from corollary.engines.columnar import kernels
+from corollary.engines.columnar.join import pieces
 from corollary.engines.columnar.relation import Relation, Run
 from corollary.engines.columnar.sink import Sink
 
@@ -73,13 +74,17 @@ def compose_into(
         stamps = np.zeros(kernels.largest_low(right.keys) + 1, np.int64)
         epoch = 0
         for run in outer:
-            keys, instances, epoch = kernels.compose(
-                run.keys, right.offsets(), right.keys, stamps, epoch
-            )
-            keys = keys.copy()
-            kernels.sort_groups(keys)
-            result = Run(keys).swapped if backwards else Run(keys)
-            sink.add_run(rule.head.predicate, 2, result, instances)
+            sizes = kernels.fan_out(run.keys, right.offsets())
+            for start, stop in pieces(sizes):
+                total = int(sizes[start:stop].sum())
+                purpose = f"a composition with {int(sizes.sum()):,} instances, {total:,} at a time,"
+                sink.space.budget.reserve(16 * total, purpose)
+                keys, instances, epoch = kernels.compose(
+                    run.keys[start:stop], right.offsets(), right.keys, stamps, epoch
+                )
+                kernels.sort_groups(keys)
+                result = Run(keys).swapped if backwards else Run(keys)
+                sink.add_run(rule.head.predicate, 2, result, instances)
     return True
 
 

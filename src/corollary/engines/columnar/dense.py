@@ -17,6 +17,7 @@ import numpy.typing as npt
 from corollary.core.compile import CompiledRule
 from corollary.core.engine import OnRound
 from corollary.engines.columnar import kernels
+from corollary.engines.columnar.budget import Budget, resident
 from corollary.engines.columnar.compose import orientation, turned
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.kernels import Keys, compiled
@@ -65,7 +66,7 @@ def shapes(rules: Sequence[CompiledRule]) -> list[Shape] | None:
     return found
 
 
-def nodes(rules: list[Shape], full: ColumnarFacts) -> npt.NDArray[np.uint32] | None:
+def nodes(rules: list[Shape], full: ColumnarFacts, budget: Budget) -> npt.NDArray[np.uint32] | None:
     """The ids that the matrices range over, None if keys are better than bits."""
     predicates = {p for shape in rules for p in (shape.head, shape.left, shape.right)}
     heads = {shape.head for shape in rules}
@@ -82,7 +83,10 @@ def nodes(rules: list[Shape], full: ColumnarFacts) -> npt.NDArray[np.uint32] | N
         kernels.mark(marks, run.keys, np.uint64(0))
         kernels.mark(marks, run.keys, np.uint64(32))
     size = int(np.count_nonzero(marks))
-    if size * size > _FILLED * pairs or 3 * len(predicates) * size * size // 8 > _BYTES:
+    room = 5 * len(predicates) * size * size // 8
+    if size * size > _FILLED * pairs or room > _BYTES:
+        return None
+    if budget.limit is not None and resident() + room > budget.limit:
         return None
     return kernels.marked(marks).astype(np.uint32)
 
@@ -106,6 +110,7 @@ def close(
     old: ColumnarFacts,
     delta: ColumnarFacts,
     workers: Workers,
+    budget: Budget,
     on_round: OnRound | None,
 ) -> tuple[dict[Predicate, Relation], int, int]:
     """Finish semi-naive rounds over matrices: new facts, instances, rounds."""
@@ -159,6 +164,7 @@ def close(
             full[p].measure()
         if on_round is not None:
             on_round(rounds, sum(int(m.counts.sum()) for m in full.values()))
+    budget.reserve(8 * sum(int(m.counts.sum()) for m in full.values()), "writing the pairs")
     found = {p: Relation.of(2, pairs(full[p].bits & ~start[p], ids)) for p in heads}
     return found, instances, rounds
 

@@ -16,6 +16,7 @@ from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, OnRound, Support
 from corollary.engines.columnar import dense
+from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.compose import compose_into
 from corollary.engines.columnar.facts import ColumnarFacts, Space, appended, settled, unknown
 from corollary.engines.columnar.join import Body, Source, solve
@@ -24,6 +25,7 @@ from corollary.engines.columnar.readings import (
     Reading,
     delta_readings,
     independent,
+    plain_reading,
     rename_into,
     split,
 )
@@ -47,9 +49,11 @@ class ColumnarEngine:
     [[1, 2], [1, 3], [2, 3]]
     """
 
-    def __init__(self, dictionary: Dictionary, *, threads: int = 1) -> None:
+    def __init__(
+        self, dictionary: Dictionary, *, threads: int = 1, limit_memory: int | None = None
+    ) -> None:
         self.dictionary = dictionary
-        self.space = Space(dictionary)
+        self.space = Space(dictionary, Budget(limit_memory))
         self.workers = Workers(threads)
 
     def facts(self, tables: Mapping[Predicate, Ids]) -> ColumnarFacts:
@@ -72,13 +76,7 @@ class ColumnarEngine:
         sink = Sink(self.space, counted=counted)
         absent = negative if negative is not None else facts
         if delta is None and negative_delta is None:
-            jobs = [
-                (
-                    rule,
-                    Reading(tuple(map(facts.relation, rule.body)), (absent,) * len(rule.negated)),
-                )
-                for rule in rules
-            ]
+            jobs = [(rule, plain_reading(rule, facts, absent)) for rule in rules]
         else:
             empty = self.facts({})
             changed = delta if delta is not None else empty
@@ -111,10 +109,10 @@ class ColumnarEngine:
         while len(delta):
             full = appended(old, delta)
             if compositions and heads.issuperset(delta.relations):
-                ids = dense.nodes(compositions, full)
+                ids = dense.nodes(compositions, full, self.space.budget)
                 if ids is not None:
                     found, more, further = dense.close(
-                        compositions, ids, old, delta, self.workers, on_round
+                        compositions, ids, old, delta, self.workers, self.space.budget, on_round
                     )
                     result = result.union(ColumnarFacts(self.space, found))
                     return Derived(result, instances + more, rounds + further)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from corollary.core.compile import TRIPLES, TYPES, Pattern, covers
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.relation import Packing, Relation
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE
 
 
 class Space:
-    """What the facts of one engine have in common: terms and the packing of rows into keys."""
+    """What the facts of one engine share: terms, the packing of rows into keys, the budget."""
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    def __init__(self, dictionary: Dictionary, budget: Budget) -> None:
         self.dictionary = dictionary
+        self.budget = budget
         self.packing = Packing()
 
     def relation(self, rows: Ids) -> Relation:
@@ -128,24 +128,6 @@ class ColumnarFacts:
             return Relation(arity)
         columns = [np.concatenate([part[p] for part in parts]) for p in range(arity)]
         return self.space.of_columns(columns, len(columns[0]))
-
-
-def scatter(
-    space: Space, wide: Predicate, columns: list[Ids]
-) -> Iterable[tuple[Predicate, list[Ids], npt.NDArray[np.int64]]]:
-    """The rows of a wide predicate by narrow predicates, with the numbers of the rows."""
-    subject, *_ = columns
-    label = columns[1]  # the property, or the class
-    for term_id in np.unique(label).tolist():
-        term = space.dictionary.term(term_id)
-        rows = np.nonzero(label == term_id)[0]
-        if wide == TYPES:
-            yield Predicate(TRIPLE, TYPE, term), [subject[rows]], rows
-        elif term == TYPE:
-            for narrow, part, inner in scatter(space, TYPES, [subject[rows], columns[2][rows]]):
-                yield narrow, part, rows[inner]
-        else:
-            yield Predicate(TRIPLE, term), [subject[rows], columns[2][rows]], rows
 
 
 def appended(old: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:

@@ -24,9 +24,11 @@ from corollary.engines.columnar.relation import HIGH, NONE, Relation, Run
 
 PIECE = 1 << 21  # rows of a join's result that are worked on at once
 
-# A relation of pairs is read as a whole if it is up to 8 times as large as a delta, or up to 64 times
-# as large as the smallest atom of a body that is evaluated from scratch.
+# A relation of pairs is read as a whole if it is up to 8 times as large as a delta, or up to 64
+# times as large as the smallest atom of a body that is evaluated from scratch.
 _SCANNED, _SCANNED_ONCE = 8, 64
+
+_LARGE = 1 << 16  # results of a join from which on the budget is asked
 
 Counts = npt.NDArray[np.int64]
 
@@ -251,10 +253,14 @@ def expand(source: Source, table: Table, space: Space) -> Iterator[Table]:
         columns = [_values(source.arguments[p], table) for p in positions]
         low, high, index, order = _ranges(run, positions, columns, source.relation.arity, space)
         sizes = high - low
-        for start, stop in _pieces(sizes):
+        for start, stop in pieces(sizes):
             total = int(sizes[start:stop].sum())
             if not total:
                 continue
+            if total > _LARGE:
+                whole = int(sizes.sum())
+                purpose = f"a join with {whole:,} results, {total:,} at a time,"
+                space.budget.reserve(total * (24 + 4 * (len(table.columns) + len(free))), purpose)
             rows, places = kernels.expand(low[start:stop], high[start:stop], total)
             if start:
                 rows += start
@@ -319,7 +325,7 @@ def _values(argument: Argument, table: Table) -> Ids:
     return np.full(table.rows, constant_id(argument), np.uint32)
 
 
-def _pieces(sizes: Counts) -> Iterator[tuple[int, int]]:
+def pieces(sizes: Counts) -> Iterator[tuple[int, int]]:
     """Stretches of rows whose joins have about `PIECE` rows together."""
     ends = np.cumsum(sizes)
     start = done = 0

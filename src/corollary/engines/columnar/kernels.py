@@ -321,6 +321,18 @@ def halves(a: Keys) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
 
 
 @compiled
+def fan_out(left: Keys, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """For each (x, y) of `left` the number of pairs that begin with y."""
+    out = np.zeros(len(left), np.int64)
+    size = np.uint64(len(starts) - 1)
+    for i in range(len(left)):
+        y = left[i] & np.uint64(0xFFFFFFFF)
+        if y < size:
+            out[i] = starts[y + np.uint64(1)] - starts[y]
+    return out
+
+
+@compiled
 def compose(
     left: Keys,
     starts: npt.NDArray[np.int64],
@@ -357,7 +369,7 @@ def compose(
                 stamps[z] = epoch
                 out[n] = (x << np.uint64(32)) | z
                 n += 1
-    return out[:n], instances, epoch
+    return out[:n].copy(), instances, epoch
 
 
 @compiled

@@ -66,6 +66,11 @@ def split(job: Job, parts: int) -> list[Job]:
     ]
 
 
+def plain_reading(rule: CompiledRule, facts: ColumnarFacts, absent: ColumnarFacts) -> Reading:
+    """All instances at once."""
+    return Reading(tuple(map(facts.relation, rule.body)), (absent,) * len(rule.negated))
+
+
 def delta_readings(
     rule: CompiledRule,
     old: ColumnarFacts,

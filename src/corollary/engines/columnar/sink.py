@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from corollary.core.compile import Pattern, constant_id
 from corollary.core.dictionary import Ids
+from corollary.core.tables import scatter
 from corollary.engines.columnar import kernels
-from corollary.engines.columnar.facts import ColumnarFacts, Space, scatter
+from corollary.engines.columnar.facts import ColumnarFacts, Space
 from corollary.engines.columnar.join import Table
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Relation, Run, as_set
@@ -18,6 +19,7 @@ from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
 
 _SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
+_LARGE = 1 << 16  # facts from which on the budget is asked
 _DENSE = 64  # unary sets are united by marks if they have at least 1/64 as many keys as marks
 
 
@@ -46,7 +48,7 @@ class Sink:
         if not head.wide:
             self._add(head.predicate, columns, table.rows, weights)
             return
-        for narrow, part, rows in scatter(self.space, head.predicate, columns):
+        for narrow, part, rows in scatter(head.predicate, columns, self.space.dictionary):
             self._add(narrow, part, len(rows), weights[rows] if weights is not None else None)
 
     def add_run(self, predicate: Predicate, arity: int, run: Run, instances: int) -> None:
@@ -72,6 +74,7 @@ class Sink:
             assert weights is not None, "counted rows have weights"
             self._weights.setdefault(predicate, []).append(weights)
         elif sum(map(len, loose)) > _SETTLE:
+            self.space.budget.reserve(3 * 8 * _SETTLE, "sorting derived facts")
             self.add_run(predicate, len(columns), Run(as_set(np.concatenate(loose))), 0)
             loose.clear()
 
@@ -94,6 +97,9 @@ class Sink:
         arity = self._arity[predicate]
         runs = list(self._runs.get(predicate, ()))
         loose = self._loose.get(predicate)
+        size = sum(map(len, runs)) + 2 * sum(map(len, loose or ()))
+        if size > _LARGE and (loose or len(runs) > 1):
+            self.space.budget.reserve(8 * size, f"uniting {size:,} derived facts")
         if loose:
             runs.append(Run(as_set(np.concatenate(loose) if len(loose) > 1 else loose[0])))
         return Relation(arity, (unite(runs, arity),))

@@ -1,0 +1,76 @@
+"""Progress of long work on stderr, and the limits that stop it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+from corollary.errors import OperationFailed
+
+_EVERY = 1.0  # seconds between two lines
+
+
+@dataclass
+class Limits:
+    """What a run may use; None is no limit."""
+
+    facts: int | None = None
+    seconds: float | None = None
+    rounds: int | None = None
+
+
+class Progress:
+    """Told of every round: prints a line a second, and stops the run at a limit."""
+
+    def __init__(self, limits: Limits, *, quiet: bool = False) -> None:
+        self.limits = limits
+        self.quiet = quiet
+        self.rounds = 0
+        self.started = self.shown = time.perf_counter()
+        self.state = "reading"
+
+    def __call__(self, stratum: int, strata: int, round_: int, facts: int) -> None:
+        """One round of a stratum is done."""
+        self.rounds += 1
+        now = time.perf_counter()
+        self.state = f"stratum {stratum} of {strata}, round {round_}, {facts:,} facts"
+        if now - self.shown >= _EVERY and not self.quiet:
+            self.shown = now
+            print(f"{self.state}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
+        if self.limits.facts is not None and facts > self.limits.facts:
+            self.stop(f"--limit-facts {self.limits.facts}")
+        if self.limits.rounds is not None and self.rounds > self.limits.rounds:
+            self.stop(f"--limit-rounds {self.limits.rounds}")
+
+    def stop(self, limit: str) -> None:
+        """Give up, saying how far the run came."""
+        spent = time.perf_counter() - self.started
+        raise OperationFailed(
+            "E405",
+            f"stopped by {limit}: the result is incomplete, and nothing was written"
+            f" ({self.state}, after {spent:.1f} s)",
+        )
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Stop the work inside when its time is over, even in the middle of a round."""
+        limit = self.limits.seconds
+        if limit is None or not hasattr(signal, "setitimer"):
+            yield
+            return
+
+        def over(number: int, frame: FrameType | None) -> None:
+            self.stop(f"--limit-seconds {limit:g}")
+
+        before = signal.signal(signal.SIGALRM, over)
+        signal.setitimer(signal.ITIMER_REAL, limit)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)

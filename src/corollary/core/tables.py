@@ -1,0 +1,90 @@
+"""Facts as tables of ids by narrow predicate, between terms and engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.compile import TRIPLES, TYPES, home, home_terms
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.engine import Facts
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Variable
+
+Tables = Mapping[Predicate, Ids]
+
+
+def encode(atoms: Iterable[Atom], dictionary: Dictionary) -> Tables:
+    """Ground atoms as tables.
+
+    >>> from corollary.lang.program import Program
+    >>> encode(Program.parse("e(1, 2) . e(2, 2) .").facts, Dictionary())[Predicate("e")].tolist()
+    [[0, 1], [1, 1]]
+    """
+    rows: dict[Predicate, list[Sequence[Constant]]] = {}
+    for atom in atoms:
+        terms = [term for term in home_terms(atom) if not isinstance(term, Variable)]
+        rows.setdefault(home(atom), []).append(terms)
+    return {
+        predicate: dictionary.encode(term for terms in found for term in terms).reshape(
+            len(found), len(found[0])
+        )
+        for predicate, found in rows.items()
+    }
+
+
+def decode(facts: Facts, dictionary: Dictionary) -> Iterator[Atom]:
+    """The facts of an engine as atoms."""
+    for predicate in facts.predicates():
+        for row in facts.rows(predicate).tolist():
+            yield atom_of(predicate, dictionary.terms(row))
+
+
+def atom_of(predicate: Predicate, terms: Sequence[Constant]) -> Atom:
+    """The fact of a narrow predicate with these terms."""
+    if predicate.relation != TRIPLE:
+        return Atom(predicate.relation, tuple(terms))
+    if predicate.member_of is not None:
+        return Atom(TRIPLE, (terms[0], TYPE, predicate.member_of))
+    assert predicate.property is not None, "a narrow predicate of triples has a property"
+    return Atom(TRIPLE, (terms[0], predicate.property, terms[1]))
+
+
+def scatter(
+    wide: Predicate, columns: Sequence[Ids], dictionary: Dictionary
+) -> Iterator[tuple[Predicate, list[Ids], npt.NDArray[np.int64]]]:
+    """The rows of all triples (or all types) by narrow predicates, with the numbers of the rows."""
+    subject, label = columns[0], columns[1]  # the label is the property, or the class
+    order = np.argsort(label, kind="stable")
+    labels, starts = np.unique(label[order], return_index=True)
+    for term_id, rows in zip(labels.tolist(), np.split(order, starts[1:]), strict=True):
+        term = dictionary.term(term_id)
+        if wide == TYPES:
+            yield Predicate(TRIPLE, TYPE, term), [subject[rows]], rows
+        elif term == TYPE:
+            for narrow, part, inner in scatter(
+                TYPES, [subject[rows], columns[2][rows]], dictionary
+            ):
+                yield narrow, part, rows[inner]
+        else:
+            yield Predicate(TRIPLE, term), [subject[rows], columns[2][rows]], rows
+
+
+def narrow(relation: str, columns: Sequence[Ids], dictionary: Dictionary) -> Tables:
+    """Columns of a relation, or of triples, as tables."""
+    if relation != TRIPLE:
+        return {Predicate(relation): np.stack(columns, axis=1)}
+    if not len(columns[0]):
+        return {}
+    return {p: np.stack(part, axis=1) for p, part, _ in scatter(TRIPLES, columns, dictionary)}
+
+
+def joined(tables: Iterable[Tables]) -> Tables:
+    """Tables one below the other."""
+    parts: dict[Predicate, list[Ids]] = {}
+    for table in tables:
+        for predicate, rows in table.items():
+            parts.setdefault(predicate, []).append(rows)
+    return {predicate: np.concatenate(rows) for predicate, rows in parts.items()}
