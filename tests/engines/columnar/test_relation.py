@@ -1,0 +1,85 @@
+"""A relation is a set, however it came about, and shares what it can."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from corollary.engines.columnar.relation import Relation, as_set
+
+keys = st.lists(st.integers(0, 60), max_size=25)
+
+
+class Sets(RuleBasedStateMachine):
+    """Relations beside Python sets; every version stays what it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.versions: list[tuple[Relation, set[int]]] = [(Relation(1), set())]
+
+    def other(self, numbers: list[int], split: int) -> tuple[Relation, set[int]]:
+        """A second relation, of two runs and a few dead keys."""
+        parts = [as_set(np.array(part, np.uint64)) for part in (numbers[:split], numbers[split:])]
+        whole = Relation.of(1, parts[0]).union(Relation.of(1, parts[1]))
+        gone = set(numbers[::5])
+        return whole.difference(Relation.of(1, as_set(np.array(sorted(gone), np.uint64)))), (
+            set(numbers) - gone
+        )
+
+    def add(self, relation: Relation, expected: set[int]) -> None:
+        self.versions.append((relation, expected))
+        for version, content in self.versions:
+            assert version.keys().tolist() == sorted(content)
+            assert len(version) == len(content)
+            probes = np.arange(62, dtype=np.uint64)
+            assert version.contains(probes).tolist() == [x in content for x in range(62)]
+
+    @rule(numbers=keys, split=st.integers(0, 25), at=st.integers(0, 10**6))
+    def union(self, numbers: list[int], split: int, at: int) -> None:
+        relation, content = self.versions[at % len(self.versions)]
+        other, more = self.other(numbers, split)
+        self.add(relation.union(other), content | more)
+
+    @rule(numbers=keys, split=st.integers(0, 25), at=st.integers(0, 10**6))
+    def difference(self, numbers: list[int], split: int, at: int) -> None:
+        relation, content = self.versions[at % len(self.versions)]
+        other, less = self.other(numbers, split)
+        self.add(relation.difference(other), content - less)
+
+    @rule(first=st.integers(0, 10**6), second=st.integers(0, 10**6))
+    def versions_together(self, first: int, second: int) -> None:
+        (a, x), (b, y) = (self.versions[at % len(self.versions)] for at in (first, second))
+        self.add(a.intersection(b), x & y)
+        self.add(a.difference(b), x - y)
+        self.add(a.union(b), x | y)
+
+
+TestSets = Sets.TestCase
+
+
+def test_a_small_update_shares_the_large_run() -> None:
+    large = Relation.of(2, np.arange(10**6, dtype=np.uint64) << np.uint64(32))
+    one = Relation.of(2, np.array([5], np.uint64))
+    more = large.union(one)
+    assert more.runs[0] is large.runs[0]
+    assert len(more) == 10**6 + 1
+    less = more.difference(large.intersection(Relation.of(2, np.array([0], np.uint64))))
+    assert less.runs[0] is large.runs[0]
+    assert len(less) == 10**6
+
+
+def test_a_removed_fact_can_come_back() -> None:
+    large = Relation.of(1, np.arange(100, dtype=np.uint64))
+    seven = Relation.of(1, np.array([7], np.uint64))
+    again = large.difference(seven).union(seven)
+    assert again.runs[0] is large.runs[0]
+    assert again.keys().tolist() == list(range(100))
+
+
+@given(keys)
+def test_runs_are_few(numbers: list[int]) -> None:
+    relation = Relation(1)
+    for number in numbers:
+        relation = relation.union(Relation.of(1, np.array([number], np.uint64)))
+    assert relation.keys().tolist() == sorted(set(numbers))
+    assert len(relation.runs) <= 4

@@ -1,0 +1,313 @@
+"""The benchmarks at a tiny scale: what they report is right. No time is checked."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import benchmarks
+from benchmarks import __main__ as command
+from benchmarks import closing, dag, lubm_data, lubm_one, sql, tables
+from benchmarks.isolate import isolated
+from benchmarks.report import DATA, Benchmark, Options, Row, table
+from corollary.core.compile import home, home_terms
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.lang import reference
+from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import Atom
+
+needs_data = pytest.mark.skipif(
+    lubm_one.missing(DATA) is not None, reason=f"LUBM(1) is not here: {lubm_one.missing(DATA)}"
+)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Row]:
+    """The rows of a benchmark that ends well."""
+    assert command.main([*arguments, "--json"]) == 0
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert list(report) == ["name", "machine", "commit", "rows"]
+    assert {"cpu", "cores", "memory_bytes", "python"} <= report["machine"].keys()
+    rows: list[Row] = report["rows"]
+    assert all(row.get("correct", True) for row in rows)
+    assert not any("failed" in row for row in rows)
+    return rows
+
+
+@pytest.mark.parametrize(
+    "name", [module.name for module in pkgutil.iter_modules(benchmarks.__path__, "benchmarks.")]
+)
+def test_examples_in_docstrings(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+# --- the command line ---
+
+
+def test_lists_the_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"  {name} " in text for name in ("lubm", "dag", "graphs", "one_fact", "rules10k"))
+
+
+def test_runs_all_at_their_small_scale(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(options: Options) -> Iterator[Row]:
+        yield {"case": "a", "scales": options.scales, "correct": True}
+
+    monkeypatch.setattr(
+        command,
+        "BENCHMARKS",
+        {name: Benchmark(name, "", "", (5,), (1,), rows) for name in ("one", "two")},
+    )
+    assert [row["benchmark"] for row in run(capsys)] == ["one", "two"]
+    assert [row["scales"] for row in run(capsys, "two")] == [[5]]
+    assert [row["scales"] for row in run(capsys, "two", "--scale", "2k,3")] == [[2000, 3]]
+
+
+def test_a_wrong_result_is_a_failure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(options: Options) -> Iterator[Row]:
+        yield {"case": "a", "correct": False}
+
+    monkeypatch.setattr(command, "BENCHMARKS", {"wrong": Benchmark("wrong", "", "", (), (), rows)})
+    assert command.main(["wrong"]) == 1
+    assert "NO" in capsys.readouterr().out
+
+
+def test_rows_with_other_keys_begin_another_table() -> None:
+    text = table([{"a": 1}, {"a": 2}, {"a": 3, "b": None}])
+    assert text.splitlines() == ["a", "1", "2", "", "a  b", "3  -"]
+
+
+def failing() -> Row:
+    raise ValueError("that went wrong")
+
+
+def sleeping() -> Row:
+    import time
+
+    time.sleep(60)
+    return {}
+
+
+def test_a_case_that_fails_or_takes_too_long() -> None:
+    row = isolated(failing, timeout=60)
+    assert row == {"correct": False, "failed": "exit status 1: ValueError: that went wrong"}
+    assert isolated(sleeping, timeout=0.5) == {"failed": "stopped after 0.5 s"}
+
+
+# --- the data ---
+
+
+def test_lubm_data_is_deterministic_and_without_duplicates() -> None:
+    facts, again = lubm_data.generate(20_000), lubm_data.generate(20_000)
+    for predicate, rows in facts.items():
+        assert np.array_equal(rows, again[predicate])
+        assert len(np.unique(rows, axis=0)) == len(rows)
+    assert 0.8 < sum(map(len, facts.values())) / 20_000 < 1.2
+
+
+def test_lubm_links_stay_within_a_department() -> None:
+    facts = lubm_data.generate(20_000)
+
+    def pairs(name: str) -> dict[int, int]:
+        return dict(facts[lubm_data.property_(name)].tolist())
+
+    department = pairs("memberOf") | pairs("worksFor")
+    assert pairs("headOf").items() <= pairs("worksFor").items()
+    assert all(department[a] == department[b] for a, b in pairs("advisor").items())
+    # Ids of a department lie next to each other.
+    order = [department[person] for person in sorted(department)]
+    assert sum(a != b for a, b in pairwise(order)) == len(set(order)) - 1
+    courses = {
+        course: teacher for teacher, course in facts[lubm_data.property_("teacherOf")].tolist()
+    }
+    taken = facts[lubm_data.property_("takesCourse")].tolist()
+    assert all(department[student] == department[courses[course]] for student, course in taken)
+
+
+def test_tables_survive_a_file(tmp_path: Any) -> None:
+    facts = {**lubm_data.generate(5_000), Predicate("edge"): np.array([[1, 2]], np.uint32)}
+    tables.save(tmp_path / "facts.npz", facts)
+    loaded = tables.load(tmp_path / "facts.npz")
+    assert loaded.keys() == facts.keys()
+    assert all(np.array_equal(loaded[predicate], rows) for predicate, rows in facts.items())
+
+
+@pytest.mark.parametrize("edges", [20, 200])
+def test_random_graphs_and_the_size_of_their_closure(edges: int) -> None:
+    graph, pairs = dag.random_dag(edges)
+    assert len(np.unique(graph, axis=0)) == len(graph)
+    reached = {(a, b) for a, b in graph.tolist()}
+    while True:
+        more = reached | {(a, d) for a, b in reached for c, d in graph.tolist() if b == c}
+        if more == reached:
+            break
+        reached = more
+    assert not any(a == b for a, b in reached)
+    assert len(reached) == pairs
+
+
+# --- the peers ---
+
+PROGRAMS = {
+    "linear": dag.LINEAR,
+    "quadratic": dag.QUADRATIC,
+    "mutual": "odd(?x, ?z) :- edge(?x, ?y), even(?y, ?z) . even(?x, ?y) :- edge(?y, ?x) ."
+    " even(?x, ?z) :- odd(?x, ?y), odd(?y, ?z) .",
+    "constants": "p(?x) :- edge(?x, 1) . q(1, ?x) :- p(?x), edge(?x, ?x) . p(?y) :- q(?x, ?y) .",
+    "triples": "[?x, a, <C>] :- [?x, <p>, ?y], [?y, a, <D>] . [?x, <p>, ?z] :- [?x, <p>, ?y],"
+    " [?y, <p>, ?z] . [?y, a, <D>] :- [?x, a, <C>], [?x, <p>, ?y] .",
+}
+
+
+def random_facts(program: Program, count: int) -> list[Atom]:
+    """Facts over a few constants, for every predicate that the program reads."""
+    rng = np.random.default_rng(len(program))
+    atoms = []
+    for rule in program.rules:
+        for atom, _ in rule.atoms():
+            for _ in range(count):
+                values = {v: Program.parse(f"c({rng.integers(5)}) .").facts[0].terms[0]
+                          for v in atom.variables()}  # fmt: skip
+                atoms.append(reference.substitute(atom, values))  # type: ignore[arg-type]
+    return atoms
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rounds_in_sql_equal_the_oracle(name: str) -> None:
+    program = Program.parse(PROGRAMS[name])
+    facts = random_facts(program, 4)
+    oracle = reference.materialize(program, facts)
+    peer = sql.SemiNaive(program, {}, threads=1)
+    for predicate, rows in encoded(facts, peer.dictionary).items():
+        sql.insert(peer.connection, peer.known[predicate], rows)
+    peer.materialize()
+    wanted = encoded(oracle, peer.dictionary)
+    assert peer.counts() == {predicate: len(rows) for predicate, rows in wanted.items()}
+    for predicate, rows in wanted.items():
+        found = peer.connection.execute(f"FROM {peer.known[predicate]}").fetchall()
+        assert set(found) == set(map(tuple, rows.tolist()))
+
+
+def encoded(facts: Any, dictionary: Dictionary) -> dict[Predicate, Ids]:
+    rows: dict[Predicate, dict[tuple[int, ...], None]] = {}
+    for fact in facts:
+        terms = Atom("", home_terms(fact)).constants()
+        rows.setdefault(home(fact), {})[tuple(dictionary.encode(terms).tolist())] = None
+    return {predicate: np.array(list(found), np.uint32) for predicate, found in rows.items()}
+
+
+def test_sql_refuses_what_it_cannot_say() -> None:
+    for text in ("p(?x) :- q(?x), NOT r(?x) .", "[?x, ?p, ?z] :- [?x, ?p, ?z] ."):
+        with pytest.raises(ValueError, match="SQL"):
+            sql.SemiNaive(Program.parse(text), {}, threads=1)
+
+
+@needs_data
+def test_rounds_in_sql_over_lubm_one() -> None:
+    explicit = lubm_one.read(DATA, Dictionary())
+    wanted = lubm_one.expected(DATA, "L")
+    peer = sql.SemiNaive(lubm_one.rules(DATA, "L"), explicit, threads=1)
+    peer.materialize()
+    counts = {tables.label(p).removeprefix("a "): count for p, count in peer.counts().items()}
+    assert sum(counts.values()) == wanted.facts
+    assert wanted.by_predicate.items() <= counts.items()
+
+
+# --- the benchmarks ---
+
+MEASURED = {"seconds", "cpu_seconds", "explicit", "facts", "derived", "derived_per_second",
+            "seconds_per_fact", "peak_bytes", "bytes_per_fact", "correct"}  # fmt: skip
+
+
+@needs_data
+@pytest.mark.slow
+def test_lubm(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run(capsys, "lubm", "--scale", "7k", "--repeat", "1")
+    assert [row["facts"] for row in rows[:2]] == [137_931, 251_651]
+    assert rows[2]["case"] == "proportions to LUBM(1)"
+    closures = {
+        (row["engine"], row.get("threads")): row for row in rows if row["case"] == "closure"
+    }
+    assert list(closures)[:3] == [("columnar", 1), ("columnar", 2), ("duckdb rounds", 1)]
+    for row in list(closures.values())[:3]:
+        assert row.keys() >= MEASURED
+        assert row["facts"] == row["explicit"] + row["derived"]
+        assert row["correct"]
+    assert closures["duckdb rounds", 1]["speedup"] > 0
+    last = list(closures.values())[3]
+    assert last["engine"] == "reasonable"
+    assert "skipped" in last or (last["derived"] > 0 and last["speedup"] > 0)
+
+
+@pytest.mark.slow
+def test_dag(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run(capsys, "dag", "--scale", "500", "--repeat", "1")
+    engines = [(row["engine"], row["rule"]) for row in rows]
+    assert engines == [
+        ("columnar", "linear"),
+        ("columnar", "quadratic"),
+        ("duckdb recursive", "linear"),
+        ("souffle", "linear"),
+    ]
+    for row in rows[:3]:
+        assert row.keys() >= MEASURED
+        assert row["derived"] == row["pairs"]
+    # A path for each edge, and an instance for each way to put an edge before a path.
+    assert rows[0]["instances"] > rows[0]["pairs"]
+    assert rows[0]["instances_per_second"] > 0
+    assert "skipped" in rows[3] or rows[3]["correct"]
+
+
+@pytest.mark.slow
+def test_graphs(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run(capsys, "graphs", "--repeat", "1")
+    if all("skipped" in row for row in rows):
+        pytest.skip(rows[0]["skipped"])
+    pairs = [row["derived"] for row in rows[:-1]]
+    assert pairs == [3_854_089] * 2 + [3_926_255] * 2 + [49_633] * 2
+    assert rows[-1] == {
+        "case": "GO, every pair",
+        "facts": 49_633,
+        "expected": 49_633,
+        "correct": True,
+    }
+
+
+@pytest.mark.slow
+def test_one_fact(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["case"]: row for row in run(capsys, "one_fact", "--scale", "20k")}
+    for row in rows.values():
+        assert row["facts"] == 20_000
+        assert row["repetitions"] == 1_000
+        assert 0 < row["median_microseconds"] <= row["max_microseconds"]
+    # Each node has about ten facts, so that a new one joins with about ten.
+    assert 5_000 < rows["join one edge"]["derived"] < 15_000
+    assert 5_000 < rows["join one path"]["derived"] < 15_000
+    assert 900 < rows["insert one path"]["inserted"] <= 1_001
+    assert rows["insert one path"]["inserted"] == rows["insert one key"]["inserted"]
+
+
+def test_rules10k(capsys: pytest.CaptureFixture[str]) -> None:
+    [row] = run(capsys, "rules10k", "--scale", "305", "--repeat", "1")
+    assert row["rules"] == 305
+    assert 1 < row["strata"] < 305
+
+
+def test_counts_that_differ_are_not_correct() -> None:
+    row = {"engine": "x", "counts": {"path": 2}}
+    assert closing.compared(dict(row), {"path": 2}) == {"engine": "x", "correct": True}
+    assert closing.compared(dict(row), {"path": 3}) == {"engine": "x", "correct": False}
