@@ -81,8 +81,9 @@ class Pattern:
     predicate: Predicate
     arguments: tuple[Argument, ...]
 
-    @property
+    @cached_property
     def wide(self) -> bool:
+        """Whether the atom stands for many predicates."""
         return self.predicate in (TRIPLES, TYPES)
 
     @cached_property
@@ -116,9 +117,12 @@ class Grouping:
     outer: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CompiledRule:
-    """A rule in numbers. Variables of negated atoms that occur nowhere else are numbered last."""
+    """A rule in numbers, compared by identity, so that engines can keep plans for it.
+
+    Variables of negated atoms that occur nowhere else are numbered last.
+    """
 
     source: Rule
     head: Pattern

@@ -8,13 +8,14 @@ work follows the delta.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
 from corollary.core.compile import CompiledRule
 from corollary.engines.columnar import kernels
 from corollary.engines.columnar.join import pieces
-from corollary.engines.columnar.relation import Relation, Run
+from corollary.engines.columnar.relation import Relation, Run, as_set
 from corollary.engines.columnar.sink import Sink
 
 # Offsets of a run pay if the other side has at least 1/8 as many keys, and 1/64 as many keys as
@@ -22,6 +23,7 @@ from corollary.engines.columnar.sink import Sink
 _FEW, _SPARSE = 8, 64
 
 
+@lru_cache(maxsize=10_000)
 def orientation(rule: CompiledRule) -> tuple[int, bool, bool] | None:
     """Which atom holds the head's subject, and whether that and the other one are exchanged."""
     if len(rule.body) != 2 or rule.head.wide or any(p.wide for p in rule.body):
@@ -47,7 +49,7 @@ def orientation(rule: CompiledRule) -> tuple[int, bool, bool] | None:
 def compose_into(
     rule: CompiledRule, atoms: Iterable[Relation], first: int | None, sink: Sink
 ) -> bool:
-    """Derive a composition into the sink; False if the rule is none, or other ways are better."""
+    """Derive a composition into the sink; False if the rule is none."""
     shape = orientation(rule)
     if shape is None:
         return False
@@ -58,9 +60,6 @@ def compose_into(
     backwards = first is not None and first != left
     driving, driven = (rights, lefts) if backwards else (lefts, rights)
     size = sum(map(len, driving))
-    for run in driven:
-        if run._offsets is None and max(len(run) // _FEW, _top(run) // _SPARSE) > size:
-            return False
     # forwards (x, y) with (y, z) gives (x, z); backwards (z, y) with (y, x) gives (z, x)
     outer = [
         turned(run, right_swapped != backwards if backwards else left_swapped) for run in driving
@@ -70,6 +69,14 @@ def compose_into(
     ]
     for right in inner:
         if not len(right):
+            continue
+        if right._offsets is None and max(len(right) // _FEW, _top(right) // _SPARSE) > size:
+            for run in outer:
+                keys = kernels.compose_few(run.keys, right.keys)
+                result = Run(as_set(keys))
+                sink.add_run(
+                    rule.head.predicate, 2, result.swapped if backwards else result, len(keys)
+                )
             continue
         stamps = np.zeros(kernels.largest_low(right.keys) + 1, np.int64)
         epoch = 0

@@ -373,6 +373,26 @@ def compose(
 
 
 @compiled
+def compose_few(left: Keys, right: Keys) -> Keys:
+    """`compose` by searching for each y: for a left side that is small against the right."""
+    out = np.empty(16, np.uint64)
+    n = 0
+    low = np.uint64(0xFFFFFFFF)
+    for i in range(len(left)):
+        first = (left[i] & low) << np.uint64(32)
+        j = _gallop(right, first, 0)
+        while j < len(right) and right[j] - first <= low:
+            if n == len(out):
+                grown = np.empty(2 * n, np.uint64)
+                grown[:n] = out
+                out = grown
+            out[n] = (left[i] & ~low) | (right[j] & low)
+            n += 1
+            j += 1
+    return out[:n].copy()
+
+
+@compiled
 def sort_groups(keys: Keys) -> None:
     """Sort keys that are grouped by ascending high half, each group by itself."""
     i = 0
