@@ -135,9 +135,7 @@ def appended(old: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
     relations = dict(old.relations)
     for predicate, relation in delta.relations.items():
         mine = relations.get(predicate, Relation(relation.arity))
-        for run in relation.runs:
-            mine = mine.appended(run)
-        relations[predicate] = mine
+        relations[predicate] = mine.appended(relation)
     full = ColumnarFacts(old.space, relations)
     for wide, relation in old._wide.items():
         full._wide[wide] = relation.union(delta.wide(wide))

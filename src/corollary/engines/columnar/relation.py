@@ -262,9 +262,11 @@ class Relation:
             keys = keys[~self.contains(keys)]
         return keys
 
-    def appended(self, run: Run) -> Relation:
-        """With a run of new facts, nothing merged yet (`settled` does that)."""
-        return Relation(self.arity, (*self.runs, run), self.dead) if len(run) else self
+    def appended(self, other: Relation) -> Relation:
+        """With new facts, nothing merged yet (`settled` does that)."""
+        if self.dead is not None or other.dead is not None:
+            return self.union(other)  # what was removed may come back
+        return Relation(self.arity, (*self.runs, *other.runs))
 
     def settled(self) -> Relation:
         """The same facts with runs of similar size merged."""
