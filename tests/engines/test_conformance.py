@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine
+from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.session import build_session
 from tests.engines.conformance import LAWS, Law, MakeEngine
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def columnar(dictionary: Dictionary) -> Engine[Any]:
-    module = pytest.importorskip("corollary.engines.columnar.engine")
-    engine: Engine[Any] = module.ColumnarEngine(dictionary)
-    return engine
+
+@cache
+def session() -> SparkSession:
+    """A session of its own beside that of the other tests, with settings for a handful of rows."""
+    session = build_session("local[2]", application="corollary-tests").newSession()
+    for key, value in {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than running it
+        "spark.sql.shuffle.partitions": "1",
+    }.items():
+        session.conf.set(key, value)
+    return session
 
 
 def spark(dictionary: Dictionary) -> Engine[Any]:
-    return SparkEngine(dictionary, build_session("local[2]", application="corollary-tests"))
+    return SparkEngine(dictionary, session())
 
 
 def spark_without_driver(dictionary: Dictionary) -> Engine[Any]:
     """No table is small: all rows stay in Spark."""
-    session = build_session("local[2]", application="corollary-tests")
-    return SparkEngine(dictionary, session, small=0)
+    return SparkEngine(dictionary, session(), small=0)
 
 
 ENGINES: dict[str, MakeEngine] = {
-    "columnar": columnar,
+    "columnar": ColumnarEngine,
     "spark": spark,
     "spark-without-driver": spark_without_driver,
 }

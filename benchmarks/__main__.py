@@ -1,0 +1,109 @@
+"""The command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import dag, graphs, lubm, one_fact, rules10k
+from benchmarks.report import DATA, Benchmark, Options, Row, machine, report, table, written
+
+BENCHMARKS: dict[str, Benchmark] = {
+    module.BENCHMARK.name: module.BENCHMARK for module in (lubm, dag, graphs, one_fact, rules10k)
+}
+
+_PROGRESS = ("case", "scale", "rule", "engine", "threads", "seconds", "skipped", "failed")
+_SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one benchmark, or all of them at a small scale; 1 if a result is wrong."""
+    options = command_line().parse_args(arguments)
+    chosen = [BENCHMARKS[options.name]] if options.name else list(BENCHMARKS.values())
+    rows: list[Row] = []
+    for benchmark in chosen:
+        scales = options.scale or (benchmark.scales if options.name else benchmark.small)
+        print(f"{benchmark.name}: {benchmark.summary}", file=sys.stderr)
+        found: list[Row] = []
+        for row in benchmark.run(Options(scales, options.repeat, options.timeout, options.data)):
+            done = "  ".join(written(row[key]) for key in _PROGRESS if key in row)
+            print(f"  {done}", file=sys.stderr)
+            found.append(row)
+        if not options.json:
+            print(f"\n{benchmark.name}: {benchmark.summary}\n\n{table(found)}\n", flush=True)
+        rows += found if options.name else [{"benchmark": benchmark.name, **row} for row in found]
+    if options.json:
+        print(json.dumps(report(options.name or "all", rows)))
+    else:
+        print(written(machine()))
+    return 0 if all(row.get("correct") is not False for row in rows) else 1
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The arguments."""
+    listed = "\n".join(
+        f"  {b.name:10} {b.summary}"
+        + (f" (scale: {b.unit}, {', '.join(map(short, b.scales))})" if b.scales else "")
+        for b in BENCHMARKS.values()
+    )
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure Corollary and its peers on this machine.",
+        epilog=f"benchmarks:\n{listed}\n\nWithout a name, all are run at a small scale.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="?", choices=list(BENCHMARKS), help="the benchmark to run")
+    parser.add_argument(
+        "--scale", type=sizes, metavar="N[,N…]", help="sizes, such as 500k or 1M,10M,100M"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--repeat", type=int, default=3, metavar="N", help="the least of N times (default: 3)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=600,
+        metavar="S",
+        help="stop a case after S seconds (default: 600)",
+    )
+    parser.add_argument(
+        "--data", type=Path, default=DATA, metavar="DIR", help="real data (default: ../shared/data)"
+    )
+    return parser
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """Sizes from the command line.
+
+    >>> sizes("500k,1.5M")
+    (500000, 1500000)
+    """
+    return tuple(map(size, text.split(",")))
+
+
+def size(text: str) -> int:
+    factor = _SUFFIXES.get(text[-1:].lower(), 1)
+    number = float(text[:-1] if factor > 1 else text) * factor
+    if number < 1:
+        raise ValueError(f"a size must be at least 1, not {text}")
+    return round(number)
+
+
+def short(number: int) -> str:
+    """A size as the command line takes it.
+
+    >>> short(1_500), short(10_000_000)
+    ('1500', '10M')
+    """
+    for suffix, factor in (("M", 10**6), ("k", 10**3)):
+        if number % factor == 0:
+            return f"{number // factor}{suffix}"
+    return str(number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""What a benchmark is given and what it gives: rows, as a table or as JSON."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT.parent / "shared" / "data"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a benchmark is run."""
+
+    scales: Sequence[int]
+    repeat: int = 3
+    timeout: float = 600.0  # seconds for one case
+    data: Path = DATA
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named function that yields rows.
+
+    A row with `"correct": False` makes the run fail (None: nothing to compare it with); one with
+    `"skipped"` says why there is none, one with `"failed"` what went wrong.
+    """
+
+    name: str
+    summary: str
+    unit: str  # what `--scale` counts
+    scales: tuple[int, ...]
+    small: tuple[int, ...]  # where all benchmarks are run one after another
+    run: Callable[[Options], Iterator[Row]]
+
+
+def report(name: str, rows: Iterable[Row]) -> dict[str, Any]:
+    """The object that `--json` prints."""
+    return {"name": name, "machine": machine(), "commit": commit(), "rows": list(rows)}
+
+
+def machine() -> dict[str, Any]:
+    """What the times depend on."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def commit() -> str | None:
+    """The commit that was measured, with `-dirty` if tracked files were changed since."""
+    head = _git("rev-parse", "HEAD")
+    return f"{head}-dirty" if head and _git("status", "--porcelain", "-uno") else head
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as text: a table for each run of rows with the same keys.
+
+    >>> print(table([{"case": "a", "facts": 1200}, {"case": "b", "facts": 7}]))
+    case  facts
+    a     1,200
+    b         7
+    """
+    return "\n\n".join(_block(list(block)) for _, block in groupby(rows, key=tuple))
+
+
+def _block(rows: Sequence[Row]) -> str:
+    lines = [list(rows[0]), *([written(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    numeric = [isinstance(value, int | float) for value in rows[0].values()]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def written(value: object) -> str:
+    """A value as a table shows it."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "NO"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+        case Mapping():
+            return ", ".join(f"{key} {written(part)}" for key, part in value.items())
+    return str(value)

@@ -1,0 +1,105 @@
+"""Filters over columns agree with the oracle, term by term."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corollary.core.compile import CompiledExpression, compile_rule
+from corollary.core.dictionary import Dictionary
+from corollary.core.expressions import holds
+from corollary.lang import reference
+from corollary.lang.syntax import (
+    IRI,
+    XSD,
+    Atom,
+    BlankNode,
+    Constant,
+    Expression,
+    Filter,
+    Literal,
+    Operation,
+    Rule,
+    Variable,
+)
+
+VARIABLES = [Variable("x"), Variable("y")]
+
+_integers = st.one_of(
+    st.integers(-3, 3),
+    st.integers(),
+    st.sampled_from([2**31, 2**53, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 2**63, 2**64, 10**400]),
+).map(lambda number: Literal(str(number), XSD + "integer"))
+_decimals = st.one_of(
+    st.decimals(-5, 5, places=1),
+    st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**25), max_value=10**25),
+).map(lambda number: Literal(format(number, "f"), XSD + "decimal"))
+_doubles = st.one_of(
+    st.sampled_from(["NaN", "INF", "-INF", "-0.0", "0.0", "1.0", "1e308", "5e-324", "1e19", "0.1"]),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-3, 3).map(str),
+).map(lambda text: Literal(text, XSD + "double"))
+_others: st.SearchStrategy[Constant] = st.one_of(
+    st.sampled_from(["", "a", "b", "é", "\U0001f600", "\uffff", "1"]).map(Literal),
+    st.sampled_from(["true", "false", "1", "0"]).map(lambda text: Literal(text, XSD + "boolean")),
+    st.sampled_from(["integer", "decimal", "double", "boolean", "date"]).map(
+        lambda name: Literal("no number", XSD + name)
+    ),
+    st.sampled_from([IRI("http://example.org/a"), IRI("http://example.org/b"), BlankNode("b")]),
+    st.just(Literal("a", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", "en")),
+)
+constants: st.SearchStrategy[Constant] = st.one_of(_integers, _decimals, _doubles, _others)
+numbers: st.SearchStrategy[Constant] = st.one_of(_integers, _decimals, _doubles)
+
+_ARITHMETIC = ["+", "-", "*", "/"]
+_COMPARISONS = ["=", "!=", "<", "<=", ">", ">="]
+
+
+def _operations(
+    signs: list[str], inner: st.SearchStrategy[Expression], most: int = 2
+) -> st.SearchStrategy[Expression]:
+    arguments = st.lists(inner, min_size=2, max_size=most).map(tuple)
+    return st.builds(Operation, st.sampled_from(signs), arguments)
+
+
+_leaves: st.SearchStrategy[Expression] = st.one_of(
+    st.sampled_from(VARIABLES), st.sampled_from(VARIABLES), constants
+)
+_values: st.SearchStrategy[Expression] = st.recursive(
+    _leaves,
+    lambda inner: st.one_of(
+        _operations(_ARITHMETIC, inner),
+        inner.map(lambda argument: Operation("-", (argument,))),
+    ),
+    max_leaves=4,
+)
+# Also operations that a validated program has none of, such as an order of truth values.
+conditions: st.SearchStrategy[Expression] = st.recursive(
+    st.one_of(_operations(_COMPARISONS, _values), _operations(_COMPARISONS, _values), _leaves),
+    lambda inner: st.one_of(
+        _operations(["&&", "||"], inner, most=3),
+        inner.map(lambda argument: Operation("!", (argument,))),
+        _operations(_COMPARISONS, inner),
+    ),
+    max_leaves=4,
+)
+rows = st.lists(
+    st.one_of(st.tuples(numbers, numbers), st.tuples(constants, constants)), min_size=1, max_size=6
+)
+
+
+def compiled(condition: Expression, dictionary: Dictionary) -> CompiledExpression:
+    rule = Rule(Atom("p", tuple(VARIABLES)), (Atom("q", tuple(VARIABLES)), Filter(condition)))
+    return compile_rule(rule, dictionary).conditions[0].expression
+
+
+@given(conditions, rows)
+def test_oracle_holds(condition: Expression, rows: list[tuple[Constant, Constant]]) -> None:
+    dictionary = Dictionary()
+    columns = {n: dictionary.encode([row[n] for row in rows]) for n in range(2)}
+    found = holds(compiled(condition, dictionary), columns, len(rows), dictionary)
+    expected = [
+        reference.evaluate(condition, dict(zip(VARIABLES, row, strict=True))) is True
+        for row in rows
+    ]
+    assert found.tolist() == expected
