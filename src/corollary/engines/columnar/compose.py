@@ -7,7 +7,8 @@ work follows the delta.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +18,7 @@ from corollary.engines.columnar import kernels
 from corollary.engines.columnar.join import pieces
 from corollary.engines.columnar.relation import Relation, Run, as_set
 from corollary.engines.columnar.sink import Sink
+from corollary.lang.stratify import Predicate
 
 # Offsets of a run pay if the other side has at least 1/8 as many keys, and 1/64 as many keys as
 # there are ids.
@@ -107,3 +109,45 @@ def _top(run: Run) -> int:
 def turned(run: Run, swapped: bool) -> Run:
     """The run, with subject and object exchanged if asked for."""
     return run.swapped if swapped else run
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A composition: the predicates of its head and of its left and right atoms, as turned."""
+
+    head: Predicate
+    left: Predicate
+    right: Predicate
+    left_swapped: bool
+    right_swapped: bool
+
+
+def shapes(rules: Sequence[CompiledRule]) -> list[Shape] | None:
+    """The rules as compositions, None if one is something else."""
+    heads = {rule.head.predicate for rule in rules}
+    found = []
+    for rule in rules:
+        turn = orientation(rule)
+        if turn is None or rule.negated or rule.conditions or rule.groupings:
+            return None
+        left, left_swapped, right_swapped = turn
+        shape = Shape(
+            rule.head.predicate,
+            rule.body[left].predicate,
+            rule.body[1 - left].predicate,
+            left_swapped,
+            right_swapped,
+        )
+        if (left_swapped and shape.left in heads) or (right_swapped and shape.right in heads):
+            return None
+        found.append(shape)
+    return found
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What finishing a closure at once has found."""
+
+    relations: dict[Predicate, Relation]
+    instances: int
+    rounds: int

@@ -7,19 +7,17 @@ which the pairs fill more than 1/64 of the matrix, so that the bits take less ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.compile import CompiledRule
 from corollary.core.engine import OnRound
 from corollary.engines.columnar import kernels
+from corollary.engines.columnar.bits import lowest, ones
 from corollary.engines.columnar.budget import Budget, resident
-from corollary.engines.columnar.compose import orientation, turned
-from corollary.engines.columnar.facts import ColumnarFacts
+from corollary.engines.columnar.compose import Finished, Shape, turned
+from corollary.engines.columnar.facts import ColumnarFacts, appended
 from corollary.engines.columnar.kernels import Keys, compiled
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.workers import Workers
@@ -31,39 +29,6 @@ Counts = npt.NDArray[np.int64]
 _LEAST = 1 << 17  # pairs below which nothing is gained
 _FILLED = 64
 _BYTES = 1 << 30  # for all matrices together
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A composition: the predicates of its head and of its left and right atoms, as turned."""
-
-    head: Predicate
-    left: Predicate
-    right: Predicate
-    left_swapped: bool
-    right_swapped: bool
-
-
-def shapes(rules: Sequence[CompiledRule]) -> list[Shape] | None:
-    """The rules as compositions, None if one is something else."""
-    heads = {rule.head.predicate for rule in rules}
-    found = []
-    for rule in rules:
-        turn = orientation(rule)
-        if turn is None or rule.negated or rule.conditions or rule.groupings:
-            return None
-        left, left_swapped, right_swapped = turn
-        shape = Shape(
-            rule.head.predicate,
-            rule.body[left].predicate,
-            rule.body[1 - left].predicate,
-            left_swapped,
-            right_swapped,
-        )
-        if (left_swapped and shape.left in heads) or (right_swapped and shape.right in heads):
-            return None
-        found.append(shape)
-    return found
 
 
 def nodes(rules: list[Shape], full: ColumnarFacts, budget: Budget) -> npt.NDArray[np.uint32] | None:
@@ -104,16 +69,18 @@ class Matrix:
         measure(self.bits, self.counts, self.first, self.last)
 
 
-def close(
+def finish(
     rules: list[Shape],
-    ids: npt.NDArray[np.uint32],
     old: ColumnarFacts,
     delta: ColumnarFacts,
     workers: Workers,
-    budget: Budget,
     on_round: OnRound | None,
-) -> tuple[dict[Predicate, Relation], int, int]:
-    """Finish semi-naive rounds over matrices: new facts, instances, rounds."""
+) -> Finished | None:
+    """The remaining rounds over matrices; None if keys are better than bits."""
+    budget = old.space.budget
+    ids = nodes(rules, appended(old, delta), budget)
+    if ids is None:
+        return None
     size = len(ids)
     local = np.zeros(int(ids[-1]) + 1, np.int64)
     local[ids] = np.arange(size)
@@ -166,7 +133,7 @@ def close(
             on_round(rounds, sum(int(m.counts.sum()) for m in full.values()))
     budget.reserve(8 * sum(int(m.counts.sum()) for m in full.values()), "writing the pairs")
     found = {p: Relation.of(2, pairs(full[p].bits & ~start[p], ids)) for p in heads}
-    return found, instances, rounds
+    return Finished(found, instances, rounds)
 
 
 @compiled
@@ -179,17 +146,6 @@ def set_bits(bits: Bits, local: npt.NDArray[np.int64], keys: Keys) -> None:
 
 
 @compiled
-def _ones(word: np.uint64) -> int:
-    """The number of set bits."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + (
-        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@compiled
 def measure(bits: Bits, counts: Counts, first: Counts, last: Counts) -> None:
     """For each row the number of bits, and the stretch of words that holds them."""
     for x in range(bits.shape[0]):
@@ -197,7 +153,7 @@ def measure(bits: Bits, counts: Counts, first: Counts, last: Counts) -> None:
         low, high = bits.shape[1], 0
         for k in range(bits.shape[1]):
             if bits[x, k]:
-                total += _ones(bits[x, k])
+                total += ones(bits[x, k])
                 low = min(low, k)
                 high = k + 1
         counts[x], first[x], last[x] = total, low, high
@@ -221,9 +177,9 @@ def or_rows(
         for k in range(left.shape[1]):
             word = left[x, k]
             while word:
-                lowest = word & (~word + np.uint64(1))
-                y = (k << 6) + _ones(lowest - np.uint64(1))
-                word ^= lowest
+                bit = word & (~word + np.uint64(1))
+                y = (k << 6) + lowest(bit)
+                word ^= bit
                 if counts[y]:
                     instances += counts[y]
                     other = right[y]
@@ -238,7 +194,7 @@ def pairs(bits: Bits, ids: npt.NDArray[np.uint32]) -> Keys:
     total = 0
     for x in range(bits.shape[0]):
         for k in range(bits.shape[1]):
-            total += _ones(bits[x, k])
+            total += ones(bits[x, k])
     out = np.empty(total, np.uint64)
     n = 0
     for x in range(bits.shape[0]):
@@ -246,8 +202,8 @@ def pairs(bits: Bits, ids: npt.NDArray[np.uint32]) -> Keys:
         for k in range(bits.shape[1]):
             word = bits[x, k]
             while word:
-                lowest = word & (~word + np.uint64(1))
-                out[n] = high | np.uint64(ids[(k << 6) + _ones(lowest - np.uint64(1))])
+                bit = word & (~word + np.uint64(1))
+                out[n] = high | np.uint64(ids[(k << 6) + lowest(bit)])
                 n += 1
-                word ^= lowest
+                word ^= bit
     return out

@@ -15,9 +15,9 @@ from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, OnRound, Support
-from corollary.engines.columnar import dense
+from corollary.engines.columnar import dense, linear
 from corollary.engines.columnar.budget import Budget
-from corollary.engines.columnar.compose import compose_into
+from corollary.engines.columnar.compose import compose_into, shapes
 from corollary.engines.columnar.facts import ColumnarFacts, Space, appended, settled, unknown
 from corollary.engines.columnar.join import Body, Source, solve
 from corollary.engines.columnar.readings import (
@@ -104,18 +104,16 @@ class ColumnarEngine:
         absent = negative if negative is not None else facts
         old, result = facts.difference(delta), self.facts({})
         instances = rounds = 0
-        compositions = dense.shapes(rules)
+        compositions = shapes(rules)
         heads = {rule.head.predicate for rule in rules}
         while len(delta):
             full = appended(old, delta)
             if compositions and heads.issuperset(delta.relations):
-                ids = dense.nodes(compositions, full, self.space.budget)
-                if ids is not None:
-                    found, more, further = dense.close(
-                        compositions, ids, old, delta, self.workers, self.space.budget, on_round
-                    )
-                    result = result.union(ColumnarFacts(self.space, found))
-                    return Derived(result, instances + more, rounds + further)
+                for finish in (linear.finish, dense.finish):
+                    done = finish(compositions, old, delta, self.workers, on_round)
+                    if done is not None:
+                        result = result.union(ColumnarFacts(self.space, done.relations))
+                        return Derived(result, instances + done.instances, rounds + done.rounds)
             rounds += 1
             sink = Sink(self.space)
             jobs = [

@@ -26,6 +26,11 @@ def compiled(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True)(function))
 
 
+def inlined(function: Function) -> Function:
+    """Compile into the callers: a real call would count references to its arrays each time."""
+    return cast(Function, numba.njit(cache=True, nogil=True, inline="always")(function))
+
+
 @compiled
 def merge(a: Keys, b: Keys) -> Keys:
     """a ∪ b."""
@@ -48,8 +53,8 @@ def merge(a: Keys, b: Keys) -> Keys:
     return out[:n]
 
 
-@compiled
-def _gallop(a: Keys, x: np.uint64, start: int) -> int:
+@inlined
+def gallop(a: Keys, x: np.uint64, start: int) -> int:
     """The first place from `start` on whose key is not less than x."""
     n = len(a)
     if start >= n or a[start] >= x:
@@ -81,7 +86,7 @@ def select(a: Keys, b: Keys, keep: bool) -> Keys:
             while j < len(b) and b[j] < x:
                 j += 1
         else:
-            j = _gallop(b, x, j)
+            j = gallop(b, x, j)
         if (j < len(b) and b[j] == x) == keep:
             out[n] = x
             n += 1
@@ -97,7 +102,7 @@ def member(probes: Keys | Ids, a: Keys, mask: npt.NDArray[np.bool_]) -> None:
         x = np.uint64(probes[i])
         if x < before:
             j = 0
-        j = _gallop(a, x, j)
+        j = gallop(a, x, j)
         before = x
         if j < len(a) and a[j] == x:
             mask[i] = True
@@ -251,9 +256,9 @@ def ranges(
             continue
         if x < before:
             j = 0
-        j = _gallop(a, x << shift, j)
+        j = gallop(a, x << shift, j)
         low[i] = j
-        j = _gallop(a, (x + one) << shift, j) if (x + one) << shift else len(a)
+        j = gallop(a, (x + one) << shift, j) if (x + one) << shift else len(a)
         high[i] = j
         before = x
 
@@ -380,7 +385,7 @@ def compose_few(left: Keys, right: Keys) -> Keys:
     low = np.uint64(0xFFFFFFFF)
     for i in range(len(left)):
         first = (left[i] & low) << np.uint64(32)
-        j = _gallop(right, first, 0)
+        j = gallop(right, first, 0)
         while j < len(right) and right[j] - first <= low:
             if n == len(out):
                 grown = np.empty(2 * n, np.uint64)

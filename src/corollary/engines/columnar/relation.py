@@ -120,6 +120,14 @@ class Run:
             self._objects = Run(kernels.marked(marks) if len(self) else EMPTY)
         return self._objects
 
+    def sliced_by_subject(self, parts: int) -> list[Run]:
+        """The run cut into parts of about equal length that share no subject."""
+        cuts = {0, len(self)}
+        for place in np.linspace(0, len(self), parts + 1).astype(np.int64)[1:-1].tolist():
+            head = self.keys[place] >> HIGH << HIGH
+            cuts.add(int(np.searchsorted(self.keys, head)))
+        return [Run(self.keys[a:b]) for a, b in pairwise(sorted(cuts))]
+
     def sliced(self, parts: int) -> list[Run]:
         """The run cut into parts of equal length, without its indexes."""
         bounds = np.linspace(0, len(self), parts + 1).astype(np.int64).tolist()

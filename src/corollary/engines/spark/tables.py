@@ -57,10 +57,8 @@ class Workspace:
         The checkpoint is local, in the memory and on the disks of the executors: it costs no
         copies, and a lost executor means that the operation has to be repeated from the start.
         """
-        # Not eager: the one job that looks for few rows computes and keeps all of them.
-        checkpoint = frame.localCheckpoint(eager=self.small == 0)
-        if self.small == 0:
-            return checkpoint, None
+        # Not eager: the job that looks for few rows computes all of them, and they are kept.
+        checkpoint = frame.localCheckpoint(eager=False)
         found = checkpoint.limit(self.small + 1).toArrow()
         return checkpoint, found if len(found) <= self.small else None
 

@@ -1,0 +1,213 @@
+"""P(x, z) :- P(x, y), E(y, z): linear compositions, closed subject by subject.
+
+The pairs of a subject depend on pairs of that subject only, so that each subject is closed by
+itself: its new pairs wait in a queue, and bits over the objects tell the known ones. The bits are
+read off in order at the end, so that nothing is sorted or merged. Each rule instance is considered
+once, as in rounds; `rounds` counts the longest chain. P(x, z) :- E(x, y), P(y, z) is the same with
+subjects and objects exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.engine import OnRound
+from corollary.engines.columnar import kernels
+from corollary.engines.columnar.bits import lowest
+from corollary.engines.columnar.compose import Finished, Shape, turned
+from corollary.engines.columnar.facts import ColumnarFacts
+from corollary.engines.columnar.kernels import Keys, compiled
+from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run
+from corollary.engines.columnar.workers import Workers
+
+_PART = 1 << 20  # pairs that are written at once
+_SHARE = 8  # worth it if the delta is at least 1/8 of the relation, whose pairs are read again
+
+
+def direction(rules: Sequence[Shape]) -> bool | None:
+    """False if all rules are P(x, z) :- P(x, y), E(y, z), True if all have P on the right."""
+    if len({shape.head for shape in rules}) != 1:
+        return None
+    head = rules[0].head
+    if all(shape.left == head != shape.right for shape in rules):
+        return False
+    if all(shape.right == head != shape.left for shape in rules):
+        return True
+    return None
+
+
+def finish(
+    rules: Sequence[Shape],
+    old: ColumnarFacts,
+    delta: ColumnarFacts,
+    workers: Workers,
+    on_round: OnRound | None,
+) -> Finished | None:
+    """The remaining pairs; None if the rules are not linear, or rounds are better."""
+    backwards = direction(rules)
+    if backwards is None:
+        return None
+    head = rules[0].head
+    changed, before = delta.relations[head], old.relations.get(head)
+    if before is not None and len(before) > _SHARE * len(changed):
+        return None
+    frontier = turned(changed.run(), backwards)
+    known = turned(before.run(), backwards) if before is not None else Run(EMPTY)
+    steps = _steps(rules, backwards, old)
+    if len(steps) == 0:
+        return Finished({}, 0, 1)
+    size = max(map(kernels.largest_low, (frontier.keys, known.keys, steps.keys))) + 1
+    size = max(size, int(steps.keys[-1] >> HIGH) + 1)
+    starts, targets = kernels.offsets(steps.keys, HIGH, size), kernels.halves(steps.keys)[1]
+
+    def follow(part: Run) -> tuple[Keys, int, int]:
+        # Three levels of bits: of the objects, and of the used words of the level below.
+        bits, used, top = (np.zeros((size >> shift) + 1, np.uint64) for shift in (6, 12, 18))
+        queue = np.empty(size + 1, np.uint32)
+        # Pages that are never written take no memory, and a copy would take twice as much.
+        out: Keys = np.empty(16 * len(part), np.uint64)
+        n = place = instances = rounds = 0
+        while place < len(part):
+            old.space.budget.reserve(16 * _PART, "closing a linear rule")
+            out, n, place, more, chain = reach(
+                part.keys,
+                place,
+                known.keys,
+                starts,
+                targets,
+                bits,
+                used,
+                top,
+                queue,
+                out,
+                n,
+                n + _PART,
+            )
+            instances += more
+            rounds = max(rounds, chain)
+            if on_round is not None:
+                on_round(rounds, n)
+        return out[:n], instances, rounds
+
+    parts = frontier.sliced_by_subject(workers.threads)
+    done = workers.map(follow, parts)
+    pairs = [keys for keys, _, _ in done]
+    run = turned(Run(np.concatenate(pairs) if len(pairs) > 1 else pairs[0]), backwards)
+    instances = sum(instances for _, instances, _ in done)
+    rounds = max((rounds for _, _, rounds in done), default=0)
+    return Finished({head: Relation(2, (run,))} if len(run) else {}, instances, rounds)
+
+
+def _steps(rules: Sequence[Shape], backwards: bool, facts: ColumnarFacts) -> Run:
+    """The pairs (y, z) of all the rules' E, as often as there are rules with them."""
+    found = []
+    for shape in rules:
+        fixed, swapped = (
+            (shape.left, not shape.left_swapped)
+            if backwards
+            else (shape.right, shape.right_swapped)
+        )
+        relation = facts.relations.get(fixed)
+        if relation is not None and len(relation):
+            found.append(turned(relation.run(), swapped))
+    if len(found) == 1:
+        return found[0]
+    return Run(np.sort(np.concatenate([run.keys for run in found])) if found else EMPTY)
+
+
+@compiled
+def reach(
+    frontier: Keys,
+    place: int,
+    known: Keys,
+    starts: npt.NDArray[np.int64],
+    targets: npt.NDArray[np.uint32],
+    bits: Keys,
+    used: Keys,
+    top: Keys,
+    queue: npt.NDArray[np.uint32],
+    out: Keys,
+    n: int,
+    enough: int,
+) -> tuple[Keys, int, int, int, int]:
+    """Close subject after subject from `place` on, until `out` holds `enough` pairs.
+
+    Gives the new pairs in order behind the first n of `out` (which may have grown), their number,
+    the place of the next subject, the instances, and the longest chain.
+    """
+    instances = longest = 0
+    low32, one = np.uint64(0xFFFFFFFF), np.uint64(1)
+    six, low6 = np.uint32(6), np.uint32(63)
+    at_known = 0
+    while place < len(frontier) and n < enough:
+        x = frontier[place] >> np.uint64(32)
+        head = x << np.uint64(32)
+        # What is known of x: its old pairs and those of the frontier.
+        at_known = kernels.gallop(known, head, at_known)
+        first_known = at_known
+        while at_known < len(known) and known[at_known] >> np.uint64(32) == x:
+            z = np.uint32(known[at_known] & low32)
+            bits[z >> six] |= one << np.uint64(z & low6)
+            at_known += 1
+        tail = 0
+        while place < len(frontier) and frontier[place] >> np.uint64(32) == x:
+            z = np.uint32(frontier[place] & low32)
+            bits[z >> six] |= one << np.uint64(z & low6)
+            queue[tail] = z
+            tail += 1
+            place += 1
+        given = tail
+        level, chain, i = tail, 0, 0
+        while i < tail:
+            y = queue[i]
+            begin, end = starts[y], starts[y + np.uint32(1)]
+            instances += end - begin
+            for j in range(begin, end):
+                # without a branch: whether z is new is hard to predict
+                z = targets[j]
+                word = bits[z >> six]
+                bit = np.uint64(z & low6)
+                bits[z >> six] = word | (one << bit)
+                queue[tail] = z
+                tail += int(~(word >> bit) & one)
+            i += 1
+            if i == level:
+                chain += 1
+                level = tail
+        longest = max(longest, chain)
+        new = tail - given
+        if n + new > len(out):
+            grown = np.empty(max(n + new, 2 * len(out)), np.uint64)
+            grown[:n] = out[:n]
+            out = grown
+        # Take away what was known, then read the bits off in order and clear them.
+        for j in range(first_known, at_known):
+            z = np.uint32(known[j] & low32)
+            bits[z >> six] = np.uint64(0)
+        for i in range(given):
+            bits[queue[i] >> six] = np.uint64(0)
+        for i in range(given, tail):
+            z = queue[i]
+            w = z >> six
+            u = w >> six
+            bits[w] |= one << np.uint64(z & low6)
+            used[u] |= one << np.uint64(w & low6)
+            top[u >> six] |= one << np.uint64(u & low6)
+        for t in range(len(top)):
+            while top[t]:
+                above = (t << 6) | lowest(top[t])
+                top[t] &= top[t] - one
+                while used[above]:
+                    below = (above << 6) | lowest(used[above])
+                    used[above] &= used[above] - one
+                    word = bits[below]
+                    bits[below] = np.uint64(0)
+                    base = head | np.uint64(below << 6)
+                    while word:
+                        out[n] = base | np.uint64(lowest(word))
+                        word &= word - one
+                        n += 1
+    return out, n, place, instances, longest
