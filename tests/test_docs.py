@@ -2,8 +2,11 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,47 @@ def test_programs_in_the_docs_parse(path: Path) -> None:
     if path.name != "errors.md":
         for example in re.findall(r"```dl\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
             Program.parse(example)
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """The blocks of a language in the README, each with the output that follows it."""
+    return re.findall(rf"```{language}\n((?:(?!```).)*)```\n```\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_first_program_of_the_readme(tmp_path: Path) -> None:
+    [(program, session)] = blocks("dl")
+    (tmp_path / "network.dl").write_text(program, encoding="utf-8")
+    command, *output = session.splitlines(keepends=True)
+    done = shell(command.removeprefix("$ "), tmp_path)
+    assert done.stdout == "".join(output)
+
+
+def test_the_commands_of_the_readme(tmp_path: Path) -> None:
+    [(commands, output)] = blocks("sh")
+    assert shell(commands.replace(".venv/bin/", ""), tmp_path).stdout == output
+
+
+def test_the_python_of_the_readme(tmp_path: Path) -> None:
+    [(code, output)] = blocks("python")
+    (tmp_path / "example.py").write_text(code, encoding="utf-8")
+    assert shell(f"{sys.executable} example.py", tmp_path).stdout == output
+
+
+def shell(commands: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    here = str(Path(sys.executable).parent)
+    environment = os.environ | {"PATH": here + os.pathsep + os.environ["PATH"]}
+    return subprocess.run(
+        ["sh", "-ec", commands],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
 
 
 def modules() -> list[str]:
