@@ -128,24 +128,26 @@ def member_bitmap(probes: Keys | Ids, bits: Keys, mask: npt.NDArray[np.bool_]) -
 
 
 @compiled
-def mark(marks: npt.NDArray[np.uint8], keys: Keys, shift: np.uint64) -> None:
-    """Mark the 32-bit number at `shift` of each key."""
+def mark(marks: npt.NDArray[np.uint8], keys: Keys | Ids, shift: np.uint64) -> None:
+    """Mark the 32-bit number at `shift` of each key, or ids."""
     for key in keys:
-        marks[(key >> shift) & np.uint64(0xFFFFFFFF)] = 1
+        marks[(np.uint64(key) >> shift) & np.uint64(0xFFFFFFFF)] = 1
 
 
 @compiled
-def marked(marks: npt.NDArray[np.uint8]) -> Keys:
-    """The numbers that are marked, as a set."""
-    count = 0
-    for m in marks:
-        count += m
-    out = np.empty(count, np.uint64)
+def list_marked(marks: npt.NDArray[np.uint8], start: int, out: Keys) -> None:
+    """Write the numbers that are marked, counted from `start`, in order."""
     n = 0
     for i in range(len(marks)):
         if marks[i]:
-            out[n] = i
+            out[n] = start + i
             n += 1
+
+
+def marked(marks: npt.NDArray[np.uint8]) -> Keys:
+    """The numbers that are marked, as a set."""
+    out = np.empty(int(np.count_nonzero(marks)), np.uint64)
+    list_marked(marks, 0, out)
     return out
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +34,7 @@ class Sink:
         self.instances = 0
         self._arity: dict[Predicate, int] = {}
         self._runs: dict[Predicate, list[Run]] = {}
-        self._loose: dict[Predicate, list[Keys]] = {}
+        self._loose: dict[Predicate, list[Keys | Ids]] = {}
         self._weights: dict[Predicate, list[npt.NDArray[np.int64]]] = {}
 
     def add_table(self, head: Pattern, table: Table) -> None:
@@ -69,13 +71,16 @@ class Sink:
             return
         self._arity[predicate] = len(columns)
         loose = self._loose.setdefault(predicate, [])
-        loose.append(self.space.packing.pack(columns, rows))
+        # Ids of members stay as they are: they are mostly marked, not sorted.
+        single = len(columns) == 1
+        loose.append(columns[0] if single else self.space.packing.pack(columns, rows))
         if self.counted:
             assert weights is not None, "counted rows have weights"
             self._weights.setdefault(predicate, []).append(weights)
         elif sum(map(len, loose)) > _SETTLE:
             self.space.budget.reserve(3 * 8 * _SETTLE, "sorting derived facts")
-            self.add_run(predicate, len(columns), Run(as_set(np.concatenate(loose))), 0)
+            keys = as_set(np.concatenate(loose).astype(np.uint64, copy=False))
+            self.add_run(predicate, len(columns), Run(keys), 0)
             loose.clear()
 
     def include(self, other: Sink) -> None:
@@ -89,20 +94,16 @@ class Sink:
 
     def facts(self, workers: Workers) -> ColumnarFacts:
         """The collected facts as a set."""
-        predicates = list(self._arity)
-        relations = workers.map(self._relation, predicates)
-        return ColumnarFacts(self.space, dict(zip(predicates, relations, strict=True)))
+        return ColumnarFacts(self.space, {p: self._relation(p, workers) for p in self._arity})
 
-    def _relation(self, predicate: Predicate) -> Relation:
+    def _relation(self, predicate: Predicate, workers: Workers) -> Relation:
         arity = self._arity[predicate]
-        runs = list(self._runs.get(predicate, ()))
-        loose = self._loose.get(predicate)
-        size = sum(map(len, runs)) + 2 * sum(map(len, loose or ()))
+        runs = self._runs.get(predicate, [])
+        loose = self._loose.get(predicate, [])
+        size = sum(map(len, runs)) + 2 * sum(map(len, loose))
         if size > _LARGE and (loose or len(runs) > 1):
             self.space.budget.reserve(8 * size, f"uniting {size:,} derived facts")
-        if loose:
-            runs.append(Run(as_set(np.concatenate(loose) if len(loose) > 1 else loose[0])))
-        return Relation(arity, (unite(runs, arity),))
+        return Relation(arity, (unite(runs, loose, arity, workers),))
 
     def counts(self, facts: ColumnarFacts) -> Mapping[Predicate, npt.NDArray[np.int64]]:
         """The number of instances of each fact, in the order of `facts.rows`."""
@@ -119,21 +120,41 @@ class Sink:
         return result
 
 
-def unite(runs: list[Run], arity: int) -> Run:
-    """The union of sets; a single one is passed on with its indexes."""
-    if len(runs) == 1:
+def unite(runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int, workers: Workers) -> Run:
+    """The union of sets and of keys in any order; a single set is passed on with its indexes."""
+    if len(runs) == 1 and not loose:
         return runs[0]
-    total = sum(map(len, runs))
-    if arity == 1 and total:
-        largest = max(int(run.keys[-1]) for run in runs)
-        if largest < _DENSE * total:
-            marks = np.zeros(largest + 1, np.uint8)
-            for run in runs:
-                kernels.mark(marks, run.keys, np.uint64(0))
-            return Run(kernels.marked(marks))
-    runs = sorted(runs, key=len, reverse=True)
+    if arity == 1:
+        parts: list[Keys | Ids] = [*(run.keys for run in runs), *loose]
+        largest = max(int(part.max()) for part in parts)
+        if largest < _DENSE * sum(map(len, parts)):
+            return Run(_united_by_marks(parts, largest, workers))
+    runs = list(runs)
+    if loose:
+        runs.append(Run(as_set(np.concatenate(loose).astype(np.uint64, copy=False))))
     while len(runs) > 1:  # the smallest two first
+        runs.sort(key=len, reverse=True)
         right, left = runs.pop(), runs.pop()
         runs.append(Run(kernels.merge(left.keys, right.keys)))
-        runs.sort(key=len, reverse=True)
     return runs[0]
+
+
+def _united_by_marks(parts: Sequence[Keys | Ids], largest: int, workers: Workers) -> Keys:
+    """The numbers in any of the parts, in order. Threads may mark the same number: no harm."""
+    marks = np.zeros(largest + 1, np.uint8)
+
+    threads = workers.threads if sum(map(len, parts)) + largest > _LARGE else 1
+    cuts: list[Any] = [cut for part in parts for cut in np.array_split(part, threads)]
+    workers.map(lambda cut: kernels.mark(marks, cut, np.uint64(0)), cuts)
+    bounds = np.linspace(0, len(marks), threads + 1).astype(np.int64).tolist()
+    ranges = [slice(low, high) for low, high in pairwise(bounds)]
+    counts = workers.map(lambda part: int(np.count_nonzero(marks[part])), ranges)
+    ends = np.cumsum([0, *counts]).tolist()
+    out = np.empty(ends[-1], np.uint64)
+
+    def write(part: int) -> None:
+        found = out[ends[part] : ends[part + 1]]
+        kernels.list_marked(marks[ranges[part]], bounds[part], found)
+
+    workers.map(write, range(threads))
+    return out
