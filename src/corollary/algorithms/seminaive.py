@@ -71,9 +71,9 @@ def materialize(
 
         def on_round(round_: int, new: int, number: int = number, known: int = known) -> None:
             if on_progress is not None:
-                on_progress(number, len(strata), round_, known + new)
+                on_progress(number, len(strata), 1 + round_, known + new)
 
-        on_round(1, 0)
+        on_round(0, 0)
         # while Δ ≠ ∅: Δ := Πˢᵣ[I : Δ] \ I; I := I ∪ Δ
         if recursive and len(delta):
             closed = engine.close(recursive, facts, delta, on_round=on_round)

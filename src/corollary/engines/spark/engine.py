@@ -20,7 +20,7 @@ from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, OnRound, Support
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.joins import KEYS, Joins, Reading, bindings, heads, readings
+from corollary.engines.spark.joins import KEYS, Joins, Operands, Reading, bindings, heads
 from corollary.engines.spark.session import build_session
 from corollary.engines.spark.tables import UNIT, Table, Workspace, columns, from_arrow
 from corollary.lang.stratify import Predicate
@@ -62,10 +62,11 @@ class SparkEngine:
         if negative is None:
             negative = facts
         joins = Joins(negative, self.dictionary, self._workspace)
+        operands = Operands(facts, negative, delta, negative_delta)
         found = [
             (rule, instances)
             for rule in rules
-            for reading in readings(rule, facts, negative, delta, negative_delta)
+            for reading in operands.readings(rule)
             if (instances := joins.instances(rule, reading)) is not None
         ]
         if not found:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -53,35 +54,46 @@ class Reading:
     present: Atoms = ()
 
 
-def readings(
-    rule: CompiledRule,
-    facts: SparkFacts,
-    negative: SparkFacts,
-    delta: SparkFacts | None,
-    negative_delta: SparkFacts | None,
-) -> Iterator[Reading]:
-    """The readings of Π[facts, negative : delta, negative_delta], no instance in two of them."""
-    absent = [(pattern, negative) for pattern in rule.negated]
-    if delta is None and negative_delta is None:
-        yield Reading([(pattern, facts) for pattern in rule.body], absent)
-        return
-    old = facts
-    if delta is not None:
-        # Π[Ip \ Δp, …, Δp, …, Ip]: the first fact of Δp stands at position i
-        old = facts.less(delta)
-        for i, pattern in enumerate(rule.body):
-            before = [(p, old) for p in rule.body[:i]]
-            after = [(p, facts) for p in rule.body[i + 1 :]]
-            yield Reading([(pattern, delta), *before, *after], absent)
-    if negative_delta is not None and rule.negated:
-        # no fact of Δp; the first negated atom that matches in Δn stands at position k
-        both = negative.plus(negative_delta)
-        for k, pattern in enumerate(rule.negated):
-            yield Reading(
-                [(p, old) for p in rule.body],
-                [*((p, both) for p in rule.negated[:k]), *absent[k:]],
-                [(pattern, negative_delta)],
-            )
+@dataclass
+class Operands:
+    """The operands of Π[Ip, In : Δp, Δn]."""
+
+    facts: SparkFacts
+    negative: SparkFacts
+    delta: SparkFacts | None = None
+    negative_delta: SparkFacts | None = None
+
+    @cached_property
+    def old(self) -> SparkFacts:
+        """Ip − Δp"""
+        return self.facts if self.delta is None else self.facts.less(self.delta)
+
+    @cached_property
+    def negative_before(self) -> SparkFacts:
+        """In ∪ Δn"""
+        if self.negative_delta is None:
+            return self.negative
+        return self.negative.plus(self.negative_delta)
+
+    def readings(self, rule: CompiledRule) -> Iterator[Reading]:
+        """The ways to read a rule; no instance is found by two of them."""
+        absent = [(pattern, self.negative) for pattern in rule.negated]
+        if self.delta is None and self.negative_delta is None:
+            yield Reading([(pattern, self.facts) for pattern in rule.body], absent)
+        if self.delta is not None:
+            # the first fact of Δp stands at position i
+            for i, pattern in enumerate(rule.body):
+                before = [(p, self.old) for p in rule.body[:i]]
+                after = [(p, self.facts) for p in rule.body[i + 1 :]]
+                yield Reading([(pattern, self.delta), *before, *after], absent)
+        if self.negative_delta is not None:
+            # no fact of Δp; the first negated atom that matches in Δn stands at position k
+            for k, pattern in enumerate(rule.negated):
+                yield Reading(
+                    [(p, self.old) for p in rule.body],
+                    [*((p, self.negative_before) for p in rule.negated[:k]), *absent[k:]],
+                    [(pattern, self.negative_delta)],
+                )
 
 
 class Joins:
