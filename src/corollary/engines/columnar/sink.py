@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,10 +143,15 @@ def _united_by_marks(parts: Sequence[Keys | Ids], largest: int, workers: Workers
     marks = np.zeros(largest + 1, np.uint8)
 
     threads = workers.threads if sum(map(len, parts)) + largest > _LARGE else 1
-    cuts: list[Any] = [cut for part in parts for cut in np.array_split(part, threads)]
-    workers.map(lambda cut: kernels.mark(marks, cut, np.uint64(0)), cuts)
     bounds = np.linspace(0, len(marks), threads + 1).astype(np.int64).tolist()
     ranges = [slice(low, high) for low, high in pairwise(bounds)]
+
+    def mark(share: int) -> None:
+        for part in parts:  # a few long jobs: each hand-over to a thread costs 0.05 ms
+            low, high = len(part) * share // threads, len(part) * (share + 1) // threads
+            kernels.mark(marks, part[low:high], np.uint64(0))
+
+    workers.map(mark, range(threads))
     counts = workers.map(lambda part: int(np.count_nonzero(marks[part])), ranges)
     ends = np.cumsum([0, *counts]).tolist()
     out = np.empty(ends[-1], np.uint64)
