@@ -38,13 +38,17 @@ def peer(
     absent: str | None,
     compared: Row,
     wanted: Mapping[str, int] | None = None,
+    *,
+    threads: int = 1,
     **arguments: Any,
 ) -> Row:
     """A row for a peer, unless it is absent, with its speedup; see `checked`."""
     if absent is not None:
         return {"engine": engine, "skipped": absent}
-    row = isolated(case, **arguments)
-    return {"engine": engine, "threads": 1, **checked(row, wanted), **speedup(compared, row)}
+    row = isolated(case, **({"threads": threads} if threads > 1 else {}), **arguments)
+    time = "cpu_seconds" if threads == 1 else "seconds"
+    gained = speedup(compared, row, time)
+    return {"engine": engine, "threads": threads, **checked(row, wanted), **gained}
 
 
 def checked(row: Row, wanted: Mapping[str, int] | None) -> Row:
@@ -54,11 +58,11 @@ def checked(row: Row, wanted: Mapping[str, int] | None) -> Row:
     return row | {"correct": None if wanted is None else row["counts"] == wanted}
 
 
-def speedup(ours: Row, peer: Row) -> Row:
-    """How many times as many facts a processor second gives with the columnar engine."""
-    if not ours.get("cpu_seconds") or not peer.get("cpu_seconds") or not peer.get("derived"):
+def speedup(ours: Row, peer: Row, time: str = "cpu_seconds") -> Row:
+    """How many times as many facts a second gives with the columnar engine."""
+    if not ours.get(time) or not peer.get(time) or not peer.get("derived"):
         return {}
-    rate, peers = (row["derived"] / row["cpu_seconds"] for row in (ours, peer))
+    rate, peers = (row["derived"] / row[time] for row in (ours, peer))
     return {"speedup": rate / peers}
 
 

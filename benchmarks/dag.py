@@ -23,7 +23,7 @@ from corollary.core.dictionary import Ids
 from corollary.lang.stratify import Predicate
 
 EXIT = "path(?x, ?y) :- edge(?x, ?y) . "
-LINEAR = EXIT + "path(?x, ?z) :- edge(?x, ?y), path(?y, ?z) ."
+LINEAR = EXIT + "path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
 QUADRATIC = EXIT + "path(?x, ?z) :- path(?x, ?y), path(?y, ?z) ."
 
 _EDGES_PER_NODE = 10
@@ -33,7 +33,7 @@ _SOUFFLE = """
 .input edge
 .decl path(x: number, y: number)
 path(x, y) :- edge(x, y).
-path(x, z) :- edge(x, y), path(y, z).
+path(x, z) :- path(x, y), edge(y, z).
 .printsize path
 """
 

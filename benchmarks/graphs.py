@@ -39,9 +39,11 @@ def run(options: Options) -> Iterator[Row]:
             arguments = arguments_for(edges, Path(folder), options)
             wanted = {"edge": len(np.unique(edges, axis=0)), "path": pairs}
             case: Row = {"case": name, "expected": pairs}
-            ours = closing.ours(wanted, program=LINEAR, **arguments)
-            yield case | closing.shown(ours)
-            yield case | closing.shown(recursive_query(ours, wanted, **arguments))
+            for threads in (1, 2):
+                arguments["threads"] = threads
+                ours = closing.ours(wanted, program=LINEAR, **arguments)
+                yield case | closing.shown(ours)
+                yield case | closing.shown(recursive_query(ours, wanted, **arguments))
     if (options.data / OFFSPRING).exists():
         yield {"case": "GO, every pair"} | isolated(
             offspring, timeout=options.timeout, data=str(options.data)

@@ -26,7 +26,7 @@ CLOSURE = """
     WITH RECURSIVE path(c0, c1) AS (
         SELECT c0, c1 FROM edge
         UNION
-        SELECT edge.c0, path.c1 FROM edge JOIN path ON edge.c1 = path.c0
+        SELECT path.c0, edge.c1 FROM path JOIN edge ON path.c1 = edge.c0
     )
     SELECT count(*) FROM path
 """

@@ -277,7 +277,7 @@ def instances(edges: int) -> list[int]:
     graph, _ = dag.random_dag(edges)
     known = closure(graph.tolist())
     into, out = Counter(b for _, b in known), Counter(a for a, _ in known)
-    linear = sum(out[b] for _, b in graph.tolist())
+    linear = sum(into[a] for a, _ in graph.tolist())
     return [len(graph) + linear, len(graph) + sum(into[node] * out[node] for node in into)]
 
 
