@@ -305,7 +305,7 @@ def test_graphs(capsys: pytest.CaptureFixture[str]) -> None:
     if all("skipped" in row for row in rows):
         pytest.skip(rows[0]["skipped"])
     pairs = [row["derived"] for row in rows[:-1]]
-    assert pairs == [3_854_089] * 2 + [3_926_255] * 2 + [49_633] * 2
+    assert pairs == [3_854_089] * 4 + [3_926_255] * 4 + [49_633] * 4
     assert rows[-1] == {
         "case": "GO, every pair",
         "facts": 49_633,
