@@ -125,7 +125,7 @@ def unite(runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int, workers:
         return runs[0]
     if arity == 1:
         parts: list[Keys | Ids] = [*(run.keys for run in runs), *loose]
-        largest = max(int(part.max()) for part in parts)
+        largest = max(*(int(run.keys[-1]) for run in runs), *(int(ids.max()) for ids in loose), 0)
         if largest < _DENSE * sum(map(len, parts)):
             return Run(_united_by_marks(parts, largest, workers))
     runs = list(runs)
