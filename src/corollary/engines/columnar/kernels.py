@@ -152,11 +152,11 @@ def mark(marks: npt.NDArray[np.uint8], keys: Keys | Ids, shift: np.uint64) -> No
 @compiled
 def list_marked(marks: npt.NDArray[np.uint8], start: int, out: Keys) -> None:
     """Write the numbers that are marked, counted from `start`, in order."""
-    i = n = 0
-    while n < len(out):  # without a branch: the place is written again until a mark is met
-        out[n] = start + i
-        n += marks[i]
-        i += 1
+    n = 0
+    for i in range(len(marks)):
+        if marks[i]:
+            out[n] = start + i
+            n += 1
 
 
 def marked(marks: npt.NDArray[np.uint8]) -> Keys:
