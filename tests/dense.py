@@ -20,6 +20,7 @@ from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
     TRIPLE,
     TYPE,
+    XSD,
     Aggregate,
     Atom,
     Binding,
@@ -27,6 +28,7 @@ from corollary.lang.syntax import (
     Constant,
     Expression,
     Filter,
+    Literal,
     Negation,
     Operation,
     Rule,
@@ -53,6 +55,60 @@ def dense_program(seed: int, attempts: int = 8) -> Program:
         except InvalidProgram:
             continue
     return program
+
+
+def more_facts(program: Program, seed: int, number: int = 12) -> frozenset[Atom]:
+    """Facts that match atoms of the rules, negated ones above all, over the program's constants."""
+    random = Random(seed)
+    pool = sorted({constant for fact in program.facts for constant in fact.constants()}, key=repr)
+    atoms = [*program.facts]
+    for rule in program.rules:
+        for atom, reading in rule.atoms():
+            atoms += [atom] * (8 if reading == "negated" else 1)
+    if not atoms or not pool:
+        return frozenset()
+    return frozenset(
+        Atom(
+            atom.relation,
+            tuple(random.choice(pool) if isinstance(t, Variable) else t for t in atom.terms),
+        )
+        for atom in random.choices(atoms, k=number)
+    )
+
+
+def compositions() -> st.SearchStrategy[Program]:
+    """Programs whose rules are all like P(x, z) :- Q(x, y), R(y, z), with a graph."""
+    return st.integers(0, 2**64 - 1).map(composition)
+
+
+def composition(seed: int) -> Program:
+    """The compositions of a seed, in strata of one or two relations."""
+    random = Random(seed)
+    x, y, z = VARIABLES
+    heads = random.choice((("path",), ("path",), ("path", "two")))
+    rules = []
+    for _ in range(random.choice((1, 1, 2, 3))):
+        head = random.choice(heads)
+        others = [random.choice((*heads, "edge", "arc")) for _ in range(2)]
+        others[random.randrange(2)] = random.choice(heads)  # recursive
+        left, right = ((x, y), (y, z))
+        if random.random() < 0.2:
+            left = (y, x)
+        if random.random() < 0.2:
+            right = (z, y)
+        body = [Atom(others[0], left), Atom(others[1], right)]
+        if random.random() < 0.3:
+            body.reverse()
+        rules.append(Rule(Atom(head, (x, z)), tuple(body)))
+    nodes = [Literal(str(n), XSD + "integer") for n in range(random.randrange(2, 8))]
+    facts = [
+        Atom(relation, (a, b))
+        for relation in ("edge", "arc", *heads)
+        for a in nodes
+        for b in nodes
+        if random.random() < 0.8 / len(nodes)
+    ]
+    return Program.of(dict.fromkeys(rules), facts)
 
 
 class _Maker:

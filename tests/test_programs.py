@@ -8,7 +8,9 @@ by hand, not by an engine.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,14 +18,21 @@ from corollary.lang import reference
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
+from tests.engines.conformance import materialized
+from tests.engines.factories import ENGINES, marks
 
 Materialize = Callable[[Program], set[Atom]]
 
-# What is tested with the same cases, here and in the other tests that take `materialize`.
-ENGINES: list[tuple[str, Materialize]] = [("reference", reference.materialize)]
-every_engine = pytest.mark.parametrize(
-    "materialize", [engine for _, engine in ENGINES], ids=[name for name, _ in ENGINES]
-)
+
+def _on(engine: str) -> Any:
+    return pytest.param(partial(materialized, ENGINES[engine]), id=engine, marks=marks(engine))
+
+
+# What is tested with the same cases, here and in the other tests that take `materialize`. Spark,
+# which takes half a second for the smallest program, has the cases of this file only.
+_EMBEDDED = [pytest.param(reference.materialize, id="reference"), _on("columnar")]
+every_engine = pytest.mark.parametrize("materialize", _EMBEDDED)
+every_engine_and_spark = pytest.mark.parametrize("materialize", [*_EMBEDDED, _on("spark")])
 
 PROGRAMS = Path(__file__).parent / "programs"
 CASES = sorted(str(path.relative_to(PROGRAMS).with_suffix("")) for path in PROGRAMS.glob("*/*.dl"))
@@ -42,7 +51,7 @@ def test_every_program_has_its_expected_facts() -> None:
     assert expected - programs == set(), ".expected files without a program"
 
 
-@every_engine
+@every_engine_and_spark
 @every_program
 def test_derives_exactly_the_expected_facts(case: str, materialize: Materialize) -> None:
     program = load(case)

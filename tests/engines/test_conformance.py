@@ -2,65 +2,59 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
+from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
-from corollary.core.engine import Engine
-from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.session import build_session
-from tests.engines.conformance import LAWS, Law, MakeEngine
+from corollary.lang.program import Program
+from tests.engines.conformance import LAWS, Law, encode
+from tests.engines.factories import ENGINES, marks
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@cache
-def session() -> SparkSession:
-    """A session of its own beside that of the other tests, with settings for a handful of rows."""
-    session = build_session("local[2]", application="corollary-tests").newSession()
-    for key, value in {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than running it
-        "spark.sql.shuffle.partitions": "1",
-    }.items():
-        session.conf.set(key, value)
-    return session
-
-
-def spark(dictionary: Dictionary) -> Engine[Any]:
-    return SparkEngine(dictionary, session())
-
-
-def spark_without_driver(dictionary: Dictionary) -> Engine[Any]:
-    """No table is small: all rows stay in Spark."""
-    return SparkEngine(dictionary, session(), small=0)
-
-
-ENGINES: dict[str, MakeEngine] = {
-    "columnar": ColumnarEngine,
-    "spark": spark,
-    "spark-without-driver": spark_without_driver,
-}
-_SPARK = (pytest.mark.spark, pytest.mark.xdist_group("spark"))
-
-
-@pytest.mark.parametrize("law", LAWS, ids=[law.check.__name__ for law in LAWS])
-@pytest.mark.parametrize(
-    "engine",
-    [pytest.param(e, marks=_SPARK if e.startswith("spark") else ()) for e in ENGINES],
+every_engine = pytest.mark.parametrize(
+    "engine", [pytest.param(name, marks=marks(name)) for name in ENGINES]
 )
+
+
+@pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])
+@every_engine
 def test_keeps(engine: str, law: Law) -> None:
-    number = {"spark": law.spark, "spark-without-driver": law.spark // 2}
+    number = {"spark": law.spark, "spark-large": law.spark // 2}
 
     @settings(max_examples=number.get(engine, settings().max_examples))
     @given(law.examples)
-    def check(example: Any) -> None:
-        law.check(ENGINES[engine], example)
+    def check(case: Any) -> None:
+        law.check(ENGINES[engine], case)
 
+    for always in law.always:
+        check = example(always)(check)
     check()
+
+
+CHAIN = Program.parse(
+    "path(?x, ?z, ?w) :- path(?x, ?y, ?w), edge(?y, ?z) . path(0, 1, 7) ."
+    + "".join(f"edge({n}, {n + 1}) ." for n in range(1, 5))
+)
+
+
+@every_engine
+def test_close_tells_of_every_round_and_can_be_stopped(engine: str) -> None:
+    dictionary = Dictionary()
+    made = ENGINES[engine](dictionary)
+    rules = [compile_rule(rule, dictionary) for rule in CHAIN.rules]
+    facts = made.facts(encode(CHAIN.facts, dictionary))
+    rounds: list[tuple[int, int]] = []
+
+    def on_round(round_: int, derived: int) -> None:
+        rounds.append((round_, derived))
+        if len(rounds) == 8:
+            raise KeyboardInterrupt
+
+    closed = made.close(rules, facts, facts, on_round=on_round)
+    assert rounds == [(1, 1), (2, 2), (3, 3), (4, 4), (5, 4)]
+    assert closed.rounds == 5
+    with pytest.raises(KeyboardInterrupt):
+        made.close(rules, facts, facts, on_round=on_round)
+    assert rounds[5:] == [(1, 1), (2, 2), (3, 3)]

@@ -1,0 +1,68 @@
+"""What is particular to the Spark engine; what it shares with others is in `test_conformance`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from corollary.core.compile import compile_rule
+from corollary.core.dictionary import Dictionary
+from corollary.engines.spark import engine as spark_engine
+from corollary.engines.spark.engine import SparkEngine
+from corollary.lang.program import Program
+from tests.engines.conformance import decode, encode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+CHAIN = Program.parse(
+    "path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
+    + "".join(f"edge({n}, {n + 1}) . path({n}, {n + 1}) ." for n in range(6))
+)
+
+
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise AssertionError("a session was built")
+
+    monkeypatch.setattr(spark_engine, "build_session", fail)
+
+
+@pytest.mark.usefixtures("no_session")
+def test_starts_no_session_before_it_needs_one() -> None:
+    dictionary = Dictionary()
+    engine = SparkEngine(dictionary)
+    facts = engine.facts(encode(CHAIN.facts, dictionary))
+    assert len(facts.union(facts)) == 12
+    with pytest.raises(AssertionError, match="a session was built"):
+        engine.derive([compile_rule(rule, dictionary) for rule in CHAIN.rules], facts)
+
+
+@pytest.mark.usefixtures("no_session")
+def test_takes_the_session_of_the_user(spark: SparkSession) -> None:
+    dictionary = Dictionary()
+    engine = SparkEngine(dictionary, spark)
+    facts = engine.facts(encode(CHAIN.facts, dictionary))
+    derived = engine.derive([compile_rule(rule, dictionary) for rule in CHAIN.rules], facts)
+    assert len(decode(derived.facts, dictionary)) == 5
+
+
+@pytest.mark.parametrize("small", [0, 2, 100])
+def test_plans_do_not_grow_from_round_to_round(spark: SparkSession, small: int) -> None:
+    dictionary = Dictionary()
+    engine = SparkEngine(dictionary, spark, small=small)
+    rules = [compile_rule(rule, dictionary) for rule in CHAIN.rules]
+    facts = engine.facts(encode(CHAIN.facts, dictionary))
+    closed = engine.close(rules, facts, facts)
+    assert closed.rounds == 6
+    everything = facts.union(closed.facts)
+    assert len(decode(everything, dictionary)) == 6 + 21
+    for predicate in everything.predicates():
+        table = everything.table(predicate)
+        assert table is not None
+        plan = table.frame._jdf.queryExecution().optimizedPlan().toString()
+        assert len(plan.splitlines()) <= 3, plan
