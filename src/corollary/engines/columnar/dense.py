@@ -111,6 +111,7 @@ def finish(
         arguments = (left.bits, right.bits, right.counts, right.first, right.last, target.bits)
         return sum(workers.map(lambda rows: or_rows(*arguments, *rows), list(pairwise(bounds))))
 
+    known = sum(int(m.counts.sum()) for m in full.values())
     instances = rounds = 0
     while any(matrix.counts.any() for matrix in changed.values()):
         rounds += 1
@@ -130,7 +131,7 @@ def finish(
             changed[p].measure()
             full[p].measure()
         if on_round is not None:
-            on_round(rounds, sum(int(m.counts.sum()) for m in full.values()))
+            on_round(rounds, sum(int(m.counts.sum()) for m in full.values()) - known)
     budget.reserve(8 * sum(int(m.counts.sum()) for m in full.values()), "writing the pairs")
     found = {p: Relation.of(2, pairs(full[p].bits & ~start[p], ids)) for p in heads}
     return Finished(found, instances, rounds)

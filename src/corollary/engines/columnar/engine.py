@@ -109,8 +109,9 @@ class ColumnarEngine:
         while len(delta):
             full = appended(old, delta)
             if compositions and heads.issuperset(delta.relations):
+                told = _after(rounds, len(result), on_round)
                 for finish in (linear.finish, dense.finish):
-                    done = finish(compositions, old, delta, self.workers, on_round)
+                    done = finish(compositions, old, delta, self.workers, told)
                     if done is not None:
                         result = result.union(ColumnarFacts(self.space, done.relations))
                         return Derived(result, instances + done.instances, rounds + done.rounds)
@@ -230,3 +231,10 @@ class ColumnarEngine:
             valid &= column != NO_VALUE
         relation = self.space.of_columns([c[valid] for c in results], int(valid.sum()))
         return Source(grouping.outer, relation)
+
+
+def _after(rounds: int, facts: int, on_round: OnRound | None) -> OnRound | None:
+    """`on_round` for rounds that come after others."""
+    if on_round is None:
+        return None
+    return lambda round_, derived: on_round(rounds + round_, facts + derived)
