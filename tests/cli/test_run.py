@@ -238,3 +238,14 @@ def test_bad_flags(closure: Path, flag: str, value: str) -> None:
     assert done.returncode == 2
     assert flag in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_spark_that_is_not_installed(closure: Path) -> None:
+    code = "import sys; sys.modules['pyspark'] = None; from corollary.cli.main import main; "
+    code += "sys.exit(main(sys.argv[1:]))"
+    arguments = ["run", str(closure / "closure.dl"), "--facts", str(closure), "--engine", "spark"]
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    assert done.returncode == 1
+    assert "E403: the Spark engine needs pyspark" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -6,6 +6,7 @@ from typing import Any
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine
+from corollary.errors import OperationFailed
 
 ENGINES = ("columnar", "spark")
 
@@ -19,8 +20,14 @@ def make_engine(
     'ColumnarEngine'
     """
     if name == "spark":
-        from corollary.engines.spark.engine import SparkEngine
-
+        try:
+            from corollary.engines.spark.engine import SparkEngine
+        except ModuleNotFoundError as error:
+            raise OperationFailed(
+                "E403",
+                f"the Spark engine needs {error.name}, which is not installed",
+                "pip install 'corollary[spark]' brings it, and a Java",
+            ) from None
         return SparkEngine(dictionary)
     from corollary.engines.columnar.engine import ColumnarEngine
 
