@@ -64,7 +64,8 @@ def finish(
     starts, targets = kernels.offsets(steps.keys, HIGH, size), kernels.halves(steps.keys)[1]
 
     def follow(part: Run) -> tuple[Keys, int, int]:
-        # Three levels of bits: of the objects, and of the used words of the level below.
+        marks = np.zeros(size, np.uint8)  # of the objects that are known
+        # Bits of the new objects, of the words that have any, and of the words of these.
         bits, used, top = (np.zeros((size >> shift) + 1, np.uint64) for shift in (6, 12, 18))
         queue = np.empty(size + 1, np.uint32)
         # Pages that are never written take no memory, and a copy would take twice as much.
@@ -78,6 +79,7 @@ def finish(
                 known.keys,
                 starts,
                 targets,
+                marks,
                 bits,
                 used,
                 top,
@@ -125,6 +127,7 @@ def reach(
     known: Keys,
     starts: npt.NDArray[np.int64],
     targets: npt.NDArray[np.uint32],
+    marks: npt.NDArray[np.uint8],
     bits: Keys,
     used: Keys,
     top: Keys,
@@ -139,6 +142,7 @@ def reach(
     the place of the next subject, the instances, and the longest chain.
     """
     instances = longest = 0
+    many = len(used) > 64  # else all words of `used` are looked at, and `top` is not needed
     low32, one = np.uint64(0xFFFFFFFF), np.uint64(1)
     six, low6 = np.uint32(6), np.uint32(63)
     at_known = 0
@@ -149,13 +153,12 @@ def reach(
         at_known = kernels.gallop(known, head, at_known)
         first_known = at_known
         while at_known < len(known) and known[at_known] >> np.uint64(32) == x:
-            z = np.uint32(known[at_known] & low32)
-            bits[z >> six] |= one << np.uint64(z & low6)
+            marks[known[at_known] & low32] = 1
             at_known += 1
         tail = 0
         while place < len(frontier) and frontier[place] >> np.uint64(32) == x:
             z = np.uint32(frontier[place] & low32)
-            bits[z >> six] |= one << np.uint64(z & low6)
+            marks[z] = 1
             queue[tail] = z
             tail += 1
             place += 1
@@ -168,11 +171,9 @@ def reach(
             for j in range(begin, end):
                 # without a branch: whether z is new is hard to predict
                 z = targets[j]
-                word = bits[z >> six]
-                bit = np.uint64(z & low6)
-                bits[z >> six] = word | (one << bit)
                 queue[tail] = z
-                tail += int(~(word >> bit) & one)
+                tail += 1 - marks[z]
+                marks[z] = 1
             i += 1
             if i == level:
                 chain += 1
@@ -183,29 +184,34 @@ def reach(
             grown = np.empty(max(n + new, 2 * len(out)), np.uint64)
             grown[:n] = out[:n]
             out = grown
-        # Take away what was known, then read the bits off in order and clear them.
         for j in range(first_known, at_known):
-            z = np.uint32(known[j] & low32)
-            bits[z >> six] = np.uint64(0)
+            marks[known[j] & low32] = 0
         for i in range(given):
-            bits[queue[i] >> six] = np.uint64(0)
+            marks[queue[i]] = 0
+        # Put the new objects in order: set their bits, read them off, clear everything.
         for i in range(given, tail):
             z = queue[i]
+            marks[z] = 0
             w = z >> six
             u = w >> six
             bits[w] |= one << np.uint64(z & low6)
             used[u] |= one << np.uint64(w & low6)
-            top[u >> six] |= one << np.uint64(u & low6)
+            if many:
+                top[u >> six] |= one << np.uint64(u & low6)
         for t in range(len(top)):
-            while top[t]:
-                above = (t << 6) | lowest(top[t])
-                top[t] &= top[t] - one
-                while used[above]:
-                    below = (above << 6) | lowest(used[above])
-                    used[above] &= used[above] - one
-                    word = bits[below]
-                    bits[below] = np.uint64(0)
-                    base = head | np.uint64(below << 6)
+            pending = top[t] if many else ~np.uint64(0) >> np.uint64(64 - len(used))
+            top[t] = np.uint64(0)
+            while pending:
+                u = (np.uint32(t) << six) | np.uint32(lowest(pending))
+                pending &= pending - one
+                above = used[u]
+                used[u] = np.uint64(0)
+                while above:
+                    w = (u << six) | np.uint32(lowest(above))
+                    above &= above - one
+                    word = bits[w]
+                    bits[w] = np.uint64(0)
+                    base = head | np.uint64(w << six)
                     while word:
                         out[n] = base | np.uint64(lowest(word))
                         word &= word - one
