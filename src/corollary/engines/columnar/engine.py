@@ -34,7 +34,9 @@ from corollary.engines.columnar.sink import Sink
 from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
 
-_MANY = 100_000  # facts to read below which threads cost more than they gain
+# Facts to read below which threads cost more than they gain: with 10 M facts a closure of 61 ms
+# took 68 ms on two threads, with 100 M facts one of 865 ms took 694 ms.
+_MANY = 1 << 24
 
 
 class ColumnarEngine:

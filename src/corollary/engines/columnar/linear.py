@@ -24,6 +24,7 @@ from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run
 from corollary.engines.columnar.workers import Workers
 
 _PART = 1 << 20  # pairs that are written at once
+_MANY = 1 << 15  # pairs of the frontier from which on several threads pay
 _SHARE = 8  # worth it if the delta is at least 1/8 of the relation, whose pairs are read again
 
 
@@ -94,7 +95,8 @@ def finish(
                 on_round(rounds, n)
         return out[:n], instances, rounds
 
-    parts = frontier.sliced_by_subject(workers.threads)
+    threads = workers.threads if len(frontier) > _MANY else 1
+    parts = frontier.sliced_by_subject(threads)
     done = workers.map(follow, parts)
     pairs = [keys for keys, _, _ in done]
     run = turned(Run(np.concatenate(pairs) if len(pairs) > 1 else pairs[0]), backwards)

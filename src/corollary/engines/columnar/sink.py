@@ -21,6 +21,7 @@ from corollary.lang.stratify import Predicate
 
 _SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
 _LARGE = 1 << 16  # facts from which on the budget is asked
+_MANY = 1 << 23  # facts and marks from which on several threads pay
 _DENSE = 64  # unary sets are united by marks if they have at least 1/64 as many keys as marks
 
 
@@ -142,7 +143,7 @@ def _united_by_marks(parts: Sequence[Keys | Ids], largest: int, workers: Workers
     """The numbers in any of the parts, in order. Threads may mark the same number: no harm."""
     marks = np.zeros(largest + 1, np.uint8)
 
-    threads = workers.threads if sum(map(len, parts)) + largest > _LARGE else 1
+    threads = workers.threads if sum(map(len, parts)) + largest > _MANY else 1
     bounds = np.linspace(0, len(marks), threads + 1).astype(np.int64).tolist()
     ranges = [slice(low, high) for low, high in pairwise(bounds)]
 
