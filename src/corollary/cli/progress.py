@@ -30,13 +30,13 @@ class Progress:
     def __init__(self, limits: Limits, *, quiet: bool = False) -> None:
         self.limits = limits
         self.quiet = quiet
-        self.rounds = 0
+        self._rounds: dict[int, int] = {}
         self.started = self.shown = time.perf_counter()
         self.state = "reading"
 
     def __call__(self, stratum: int, strata: int, round_: int, facts: int) -> None:
         """One round of a stratum is done."""
-        self.rounds += 1
+        self._rounds[stratum] = round_  # an engine may tell of several rounds at once
         now = time.perf_counter()
         self.state = f"stratum {stratum} of {strata}, round {round_}, {facts:,} facts"
         if now - self.shown >= _EVERY and not self.quiet:
@@ -44,7 +44,7 @@ class Progress:
             print(f"{self.state}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
         if self.limits.facts is not None and facts > self.limits.facts:
             self.stop(f"--limit-facts {self.limits.facts}")
-        if self.limits.rounds is not None and self.rounds > self.limits.rounds:
+        if self.limits.rounds is not None and sum(self._rounds.values()) > self.limits.rounds:
             self.stop(f"--limit-rounds {self.limits.rounds}")
 
     def stop(self, limit: str) -> None:

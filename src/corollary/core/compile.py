@@ -7,7 +7,6 @@ a constant class an atom of that class with one. An atom with a variable propert
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -177,12 +176,3 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
         pattern(part.atom, dict(numbers)) for part in rule.body if isinstance(part, Negation)
     )
     return CompiledRule(rule, head, body, negated, conditions, groupings, bound)
-
-
-def read_predicates(rule: CompiledRule) -> Iterator[Predicate]:
-    """The predicates that a rule reads."""
-    for pattern in (*rule.body, *rule.negated):
-        yield pattern.predicate
-    for grouping in rule.groupings:
-        for pattern in grouping.patterns:
-            yield pattern.predicate
