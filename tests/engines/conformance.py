@@ -7,7 +7,7 @@ that they read get other names (`apart`), and so do the facts of that other set.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
@@ -16,9 +16,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corollary.algorithms import seminaive
+from corollary.core import tables
 from corollary.core.compile import CompiledRule, compile_rule, covers, home, home_terms
-from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Derived, Engine, Facts
+from corollary.core.tables import atom_of, encode
 from corollary.lang import reference
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -42,32 +44,9 @@ MakeEngine = Callable[[Dictionary], Engine[Any]]
 # -- facts as atoms and as rows -------------------------------------------------------------------
 
 
-def encode(atoms: Iterable[Atom], dictionary: Dictionary) -> Mapping[Predicate, Ids]:
-    """Ground atoms as rows of their narrow predicates."""
-    rows: dict[Predicate, list[Ids]] = {}
-    for atom in atoms:
-        constants = [term for term in home_terms(atom) if not isinstance(term, Variable)]
-        rows.setdefault(home(atom), []).append(dictionary.encode(constants))
-    return {predicate: np.stack(found) for predicate, found in rows.items()}
-
-
 def decode(facts: Facts, dictionary: Dictionary) -> set[Atom]:
     """All facts as ground atoms."""
-    return {
-        _atom(predicate, dictionary.terms(row))
-        for predicate in facts.predicates()
-        for row in facts.rows(predicate).tolist()
-    }
-
-
-def _atom(predicate: Predicate, terms: Iterable[Constant]) -> Atom:
-    if predicate.property is None:
-        return Atom(predicate.relation, tuple(terms))
-    if predicate.member_of is None:
-        subject, object_ = terms
-        return Atom(TRIPLE, (subject, predicate.property, object_))
-    [subject] = terms
-    return Atom(TRIPLE, (subject, TYPE, predicate.member_of))
+    return set(tables.decode(facts, dictionary))
 
 
 def counted(derived: Derived[Any], dictionary: Dictionary) -> Counter[Atom]:
@@ -78,7 +57,7 @@ def counted(derived: Derived[Any], dictionary: Dictionary) -> Counter[Atom]:
     for predicate, counts in derived.counts.items():
         rows = derived.facts.rows(predicate).tolist()
         for row, count in zip(rows, counts.tolist(), strict=True):
-            out[_atom(predicate, dictionary.terms(row))] += count
+            out[atom_of(predicate, dictionary.terms(row))] += count
     return out
 
 

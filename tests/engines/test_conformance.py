@@ -9,8 +9,9 @@ from hypothesis import example, given, settings
 
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
+from corollary.core.tables import encode
 from corollary.lang.program import Program
-from tests.engines.conformance import LAWS, Law, encode
+from tests.engines.conformance import LAWS, Law
 from tests.engines.factories import ENGINES, marks
 
 every_engine = pytest.mark.parametrize(

@@ -8,10 +8,11 @@ import pytest
 
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
+from corollary.core.tables import encode
 from corollary.engines.spark import engine as spark_engine
 from corollary.engines.spark.engine import SparkEngine
 from corollary.lang.program import Program
-from tests.engines.conformance import decode, encode
+from tests.engines.conformance import decode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
