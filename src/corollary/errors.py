@@ -45,12 +45,15 @@ CODES: dict[str, str] = {
     "E305": "malformed row in a facts file",
     "E306": "damaged compressed file",
     "E307": "rule that is not in the program",
+    "E308": "unknown algorithm",
+    "E309": "algorithm that cannot maintain the program",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional part not installed",
     "E404": "more terms than ids",
     "E405": "stopped by a limit",
     "E406": "not enough memory",
+    "E407": "state that is not what it should be",
 }
 
 

@@ -18,14 +18,16 @@ Cost: one consideration for each applicable rule instance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from corollary.core.compile import compile_rule, covers
+from corollary.core.compile import CompiledRule, compile_rule, covers
 from corollary.core.engine import Engine, F
 from corollary.core.statistics import Statistics
 from corollary.lang.program import Program
+from corollary.lang.stratify import Stratum
+from corollary.lang.syntax import Rule
 
 OnProgress = Callable[[int, int, int, int], None]  # stratum, strata, round, facts
 
@@ -47,15 +49,31 @@ def materialize(
     on_progress: OnProgress | None = None,
 ) -> Materialization[F]:
     """mat(Π, E). `on_progress` is told of every round and may raise to stop."""
+    return materialize_strata(program.strata, explicit, engine, on_progress=on_progress)
+
+
+def materialize_strata(
+    strata: Sequence[Stratum],
+    explicit: F,
+    engine: Engine[F],
+    *,
+    compiled: Mapping[Rule, CompiledRule] | None = None,
+    on_progress: OnProgress | None = None,
+) -> Materialization[F]:
+    """mat(Π, E) for the strata of Π; rules that are compiled already are not compiled again."""
     statistics = Statistics("semi-naive", "materialization from scratch")
-    strata = program.strata
+    made = compiled or {}
+
+    def compile_all(rules: Sequence[Rule]) -> list[CompiledRule]:
+        return [made.get(rule) or compile_rule(rule, engine.dictionary) for rule in rules]
+
     derived = {predicate for stratum in strata for predicate in stratum.predicates}
     facts = explicit.only(
         [p for p in explicit.predicates() if not any(covers(d, p) for d in derived)]
     )  # I
     for number, stratum in enumerate(strata, 1):
-        nonrecursive = [compile_rule(rule, engine.dictionary) for rule in stratum.nonrecursive]
-        recursive = [compile_rule(rule, engine.dictionary) for rule in stratum.recursive]
+        nonrecursive = compile_all(stratum.nonrecursive)
+        recursive = compile_all(stratum.recursive)
 
         # Δ := (E ∩ Oˢ) ∪ Πˢₙᵣ[I]
         delta = explicit.only(stratum.predicates)

@@ -47,6 +47,10 @@ class Facts(Protocol):
         """The facts of these predicates; wide ones stand for all that they cover."""
         ...
 
+    def without(self, predicates: Collection[Predicate]) -> Self:
+        """The facts of all other predicates."""
+        ...
+
 
 F = TypeVar("F", bound=Facts)
 
@@ -73,6 +77,30 @@ class Support:
     bindings: Ids
 
 
+class Counts(Protocol[F]):
+    """How many rule instances derive each fact: immutable, cheap to change a little."""
+
+    def plus(self, derived: Derived[F]) -> Self:
+        """With the instances of a counted `derive` added."""
+        ...
+
+    def minus(self, derived: Derived[F]) -> Self:
+        """With the instances of a counted `derive` taken away."""
+        ...
+
+    def positive(self, facts: F) -> F:
+        """Those of the facts that are derived at least once."""
+        ...
+
+    def of(self, facts: F) -> Mapping[Predicate, npt.NDArray[np.int64]]:
+        """The count of each of the facts, in the order of `facts.rows(predicate)`."""
+        ...
+
+    def facts(self) -> F:
+        """All facts whose count is not 0."""
+        ...
+
+
 OnRound = Callable[[int, int], None]  # round, facts derived so far; may raise to stop
 
 
@@ -93,12 +121,14 @@ class Engine(Protocol[F]):
         negative: F | None = None,
         delta: F | None = None,
         negative_delta: F | None = None,
+        heads: F | None = None,
         counted: bool = False,
     ) -> Derived[F]:
         """Π[facts, negative : delta, negative_delta]; without deltas, Π[facts, negative].
 
         `negative` is `facts` if left out; `delta` is a subset of `facts`, and `negative_delta` has
-        nothing in common with `negative`. Each rule instance is considered once.
+        nothing in common with `negative`. With `heads`, only instances whose head is one of them
+        are considered. Each rule instance is considered once.
         """
         ...
 
@@ -117,6 +147,22 @@ class Engine(Protocol[F]):
         """
         ...
 
-    def support(self, rules: Sequence[CompiledRule], heads: F, *, within: F) -> Iterator[Support]:
-        """Instances whose head is in `heads` and whose body holds in `within`, rule by rule."""
+    def support(
+        self,
+        rules: Sequence[CompiledRule],
+        heads: F,
+        *,
+        within: F,
+        unproved: F | None = None,
+        several: bool = False,
+    ) -> Iterator[Support]:
+        """Instances whose head is in `heads` and whose body holds in `within`, rule by rule.
+
+        With `unproved`, which has nothing in common with `within`: instances with exactly one body
+        atom in `unproved` (at least two if `several`) and the others in `within`.
+        """
+        ...
+
+    def counts(self) -> Counts[F]:
+        """Counts that are all 0."""
         ...

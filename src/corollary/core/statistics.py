@@ -19,8 +19,13 @@ class Statistics:
     reason: str
     rounds: int = 0
     derivations: dict[str, int] = field(default_factory=dict)
+    considered: dict[str, int] = field(default_factory=dict)  # facts that a phase looked at
     seconds: dict[str, float] = field(default_factory=dict)
 
     def count(self, phase: str, instances: int) -> None:
         """Add rule instances to a phase."""
         self.derivations[phase] = self.derivations.get(phase, 0) + instances
+
+    def consider(self, phase: str, facts: int) -> None:
+        """Add facts to those that a phase has looked at."""
+        self.considered[phase] = self.considered.get(phase, 0) + facts

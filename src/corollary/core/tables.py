@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.compile import TRIPLES, TYPES, home, home_terms
+from corollary.core.compile import TRIPLES, TYPES, constant_id, home, home_terms
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Facts
+from corollary.core.engine import Facts, Support
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Variable
 
@@ -88,3 +88,36 @@ def joined(tables: Iterable[Tables]) -> Tables:
         for predicate, rows in table.items():
             parts.setdefault(predicate, []).append(rows)
     return {predicate: np.concatenate(rows) for predicate, rows in parts.items()}
+
+
+def body_tables(
+    support: Support, dictionary: Dictionary, wanted: Callable[[Predicate], bool]
+) -> Tables:
+    """The facts in the bodies of instances, of those atoms whose predicate is wanted."""
+    parts: list[Tables] = []
+    bindings = support.bindings
+    for pattern in support.rule.body:
+        if not wanted(pattern.predicate):
+            continue
+        columns = [
+            bindings[:, a] if a >= 0 else np.full(len(bindings), constant_id(a), np.uint32)
+            for a in pattern.arguments
+        ]
+        if pattern.wide:
+            found = scatter(pattern.predicate, columns, dictionary)
+            parts.append({p: np.stack(part, axis=1) for p, part, _ in found})
+        elif columns:
+            parts.append({pattern.predicate: np.stack(columns, axis=1)})
+        else:
+            parts.append({pattern.predicate: np.zeros((len(bindings), 0), np.uint32)})
+    return joined(parts)
+
+
+def first_rows(facts: Facts, number: int) -> Tables:
+    """Some of the facts, so many if there are."""
+    tables = {}
+    for predicate in facts.predicates():
+        if number > 0:
+            tables[predicate] = facts.rows(predicate)[:number]
+            number -= len(tables[predicate])
+    return tables

@@ -122,6 +122,32 @@ class Graph:
         """The number of each predicate's component; dependencies have smaller numbers."""
         return components(self.edges)
 
+    @cached_property
+    def levels(self) -> dict[Predicate, int]:
+        """Numbers by how many negations or aggregates a predicate stands behind.
+
+        Predicates that are nothing but aggregates have even numbers, the others odd ones.
+        """
+        readings: dict[Predicate, dict[Predicate, set[str]]] = {head: {} for head in self.heads}
+        for dependency in self.dependencies:
+            found = readings[dependency.head].setdefault(dependency.body, set())
+            found.add(dependency.reading)
+        members: dict[int, list[Predicate]] = {}
+        for predicate, number in self.component.items():
+            members.setdefault(number, []).append(predicate)
+        level: dict[Predicate, int] = {}
+        for number in sorted(members):
+            deepest, pure = 0, True
+            for predicate in members[number]:
+                for body in self.edges[predicate]:
+                    read = readings.get(predicate, {}).get(body, {"positive"})
+                    pure &= read == {"aggregated"}
+                    if self.component[body] != number:
+                        deepest = max(deepest, level[body] // 2 + (read != {"positive"}))
+                pure &= bool(self.edges[predicate])
+            level.update(dict.fromkeys(members[number], 2 * deepest + (not pure)))
+        return level
+
     def cycle(self, dependency: Dependency) -> list[Predicate] | None:
         """Predicates from the dependency's body back to its head, None if there is no way."""
         start, goal = dependency.body, dependency.head
@@ -141,23 +167,32 @@ class Graph:
         return path[::-1]
 
 
-def stratify(rules: Sequence[Rule]) -> tuple[Stratum, ...]:
+def stratify(rules: Sequence[Rule], *, coarse: bool = False) -> tuple[Stratum, ...]:
     """The strata of the rules, dependencies first. The rules must be stratifiable (`validate`).
+
+    With `coarse`, as few strata as negation and aggregates allow: components are put together
+    unless one negates or aggregates the other.
 
     >>> from corollary.lang.program import Program
     >>> p = Program.parse("b(?x) :- a(?x). c(?x) :- d(?x), NOT b(?x). d(?x) :- a(?x), d(?x).")
     >>> [[rule.head.relation for rule in stratum.rules] for stratum in stratify(p.rules)]
     [['b'], ['d'], ['c']]
+    >>> [[rule.head.relation for rule in s.rules] for s in stratify(p.rules, coarse=True)]
+    [['b', 'd'], ['c']]
     """
     graph = Graph(rules)
-    component = graph.component
+    component = graph.levels if coarse else graph.component
     members: dict[int, set[Predicate]] = {}
     for head in graph.heads:
         members.setdefault(component[head], set()).add(head)
     recursive = {
         dependency.rule
         for dependency in graph.dependencies
-        if component[dependency.head] == component[dependency.body]
+        if component[dependency.head] == (number := component[dependency.body])
+        and (
+            dependency.body in members[number]
+            or any(_covers(dependency.body, head) for head in members[number])
+        )
     }
     rules_of: dict[int, tuple[list[Rule], list[Rule]]] = {number: ([], []) for number in members}
     for head, rule in zip(graph.heads, rules, strict=True):
@@ -203,3 +238,9 @@ def components(edges: dict[Predicate, set[Predicate]]) -> dict[Predicate, int]:
                             break
                     found += 1
     return number
+
+
+def _covers(wide: Predicate, narrow: Predicate) -> bool:
+    return wide.relation == narrow.relation == TRIPLE and (
+        wide.property is None or (wide.member_of is None and wide.property == narrow.property)
+    )

@@ -98,7 +98,7 @@ def compose_into(
 
 
 def _runs(relation: Relation) -> tuple[Run, ...]:
-    return relation.runs if relation.dead is None else (relation.run(),)
+    return (relation.run(),) if relation.dead else relation.runs
 
 
 def _top(run: Run) -> int:

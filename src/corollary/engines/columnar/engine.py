@@ -7,7 +7,7 @@ subject with marks. All other bodies go through the join pipeline.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -18,13 +18,22 @@ from corollary.core.engine import Derived, OnRound, Support
 from corollary.engines.columnar import dense, linear
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.compose import compose_into, shapes
-from corollary.engines.columnar.facts import ColumnarFacts, Space, appended, settled, unknown
+from corollary.engines.columnar.counts import ColumnarCounts
+from corollary.engines.columnar.facts import (
+    ColumnarFacts,
+    Less,
+    Space,
+    appended,
+    settled,
+    unknown,
+)
 from corollary.engines.columnar.join import Body, Source, solve
 from corollary.engines.columnar.readings import (
     Job,
     Reading,
     delta_readings,
     independent,
+    open_readings,
     plain_reading,
     rename_into,
     split,
@@ -72,9 +81,10 @@ class ColumnarEngine:
         negative: ColumnarFacts | None = None,
         delta: ColumnarFacts | None = None,
         negative_delta: ColumnarFacts | None = None,
+        heads: ColumnarFacts | None = None,
         counted: bool = False,
     ) -> Derived[ColumnarFacts]:
-        """Π[facts, negative : delta, negative_delta]."""
+        """Π[facts, negative : delta, negative_delta], of these heads only if they are given."""
         sink = Sink(self.space, counted=counted)
         absent = negative if negative is not None else facts
         if delta is None and negative_delta is None:
@@ -83,13 +93,13 @@ class ColumnarEngine:
             empty = self.facts({})
             changed = delta if delta is not None else empty
             removed = negative_delta if negative_delta is not None else empty
-            old = facts.difference(changed)
+            old = Less(facts, changed)
             jobs = [
                 (rule, reading)
                 for rule in rules
                 for reading in delta_readings(rule, old, changed, facts, absent, removed)
             ]
-        self._run(jobs, absent, sink)
+        self._run(jobs, absent, sink, heads)
         derived = sink.facts(self.workers)
         return Derived(derived, sink.instances, counts=sink.counts(derived) if counted else None)
 
@@ -134,39 +144,67 @@ class ColumnarEngine:
         return Derived(result, instances, rounds)
 
     def support(
-        self, rules: Sequence[CompiledRule], heads: ColumnarFacts, *, within: ColumnarFacts
+        self,
+        rules: Sequence[CompiledRule],
+        heads: ColumnarFacts,
+        *,
+        within: ColumnarFacts,
+        unproved: ColumnarFacts | None = None,
+        several: bool = False,
     ) -> Iterator[Support]:
-        """Instances whose head is in `heads` and whose body holds in `within`, rule by rule."""
+        """Instances whose head is in `heads` and whose body holds, rule by rule."""
         for rule in rules:
-            sources = [Source(rule.head.arguments, heads.relation(rule.head))]
-            sources += [Source(p.arguments, within.relation(p)) for p in rule.body]
-            sources += [self._grouped(grouping, within) for grouping in rule.groupings]
-            body = Body(
-                tuple(sources),
-                tuple(Source(p.arguments, within.relation(p)) for p in rule.negated),
-                (),
-                rule.conditions,
-                frozenset(range(rule.bound)),
-            )
+            head = Source(rule.head.arguments, heads.relation(rule.head))
+            if not head.relation.runs:
+                continue
+            readings: Iterable[tuple[Relation, ...]] = [tuple(map(within.relation, rule.body))]
+            if unproved is not None:
+                readings = open_readings(rule, within, unproved, several)
             parts = [
                 np.stack([table.columns[v] for v in range(rule.bound)], axis=1)
                 if rule.bound
                 else np.zeros((table.rows, 0), np.uint32)
-                for table in solve(body, self.space, 0)
+                for atoms in readings
+                for table in solve(self._body_of(rule, head, atoms, within), self.space, 0)
             ]
             if parts:
                 yield Support(rule, np.concatenate(parts))
 
-    def _run(self, jobs: list[Job], groups: ColumnarFacts, sink: Sink) -> None:
+    def counts(self) -> ColumnarCounts:
+        """Counts that are all 0."""
+        return ColumnarCounts(self.space)
+
+    def _body_of(
+        self, rule: CompiledRule, head: Source, atoms: tuple[Relation, ...], absent: ColumnarFacts
+    ) -> Body:
+        """A rule's body behind its head, with all variables asked for."""
+        sources = [Source(p.arguments, r) for p, r in zip(rule.body, atoms, strict=True)]
+        sources += [self._grouped(grouping, absent) for grouping in rule.groupings]
+        return Body(
+            (head, *sources),
+            tuple(Source(p.arguments, absent.relation(p)) for p in rule.negated),
+            (),
+            rule.conditions,
+            frozenset(range(rule.bound)),
+        )
+
+    def _run(
+        self,
+        jobs: list[Job],
+        groups: ColumnarFacts,
+        sink: Sink,
+        heads: ColumnarFacts | None = None,
+    ) -> None:
         """Evaluate rules into the sink, on several threads where that is safe and worth it."""
         if (
             self.workers.threads == 1
             or sink.counted
+            or heads is not None
             or sum(len(r) for _, reading in jobs for r in reading.atoms) < _MANY
             or not all(independent(rule) for rule, _ in jobs)
         ):
             for rule, reading in jobs:
-                self._evaluate(rule, reading, groups, sink)
+                self._evaluate(rule, reading, groups, sink, heads)
             return
 
         def evaluate(job: Job) -> Sink:
@@ -179,18 +217,31 @@ class ColumnarEngine:
             sink.include(part)
 
     def _evaluate(
-        self, rule: CompiledRule, reading: Reading, groups: ColumnarFacts, sink: Sink
+        self,
+        rule: CompiledRule,
+        reading: Reading,
+        groups: ColumnarFacts,
+        sink: Sink,
+        heads: ColumnarFacts | None = None,
     ) -> None:
         """Put the heads of a rule's instances into the sink."""
         if any(not relation.runs for relation in reading.atoms):
             return
-        plain = not (rule.negated or rule.conditions or rule.groupings or sink.counted)
+        plain = not (
+            rule.negated or rule.conditions or rule.groupings or sink.counted or heads is not None
+        )
         if plain and rename_into(rule, reading.atoms, sink):
             return
         if plain and compose_into(rule, reading.atoms, reading.first, sink):
             return
         sources = [Source(p.arguments, r) for p, r in zip(rule.body, reading.atoms, strict=True)]
         sources += [self._grouped(grouping, groups) for grouping in rule.groupings]
+        first = reading.first
+        if heads is not None:
+            relation = heads.relation(rule.head)
+            if first is None or len(relation) < len(reading.atoms[first]):
+                first = len(sources)
+            sources.append(Source(rule.head.arguments, relation))
         body = Body(
             tuple(sources),
             tuple(
@@ -201,7 +252,7 @@ class ColumnarEngine:
             rule.conditions,
             frozenset(a for a in rule.head.arguments if a >= 0),
         )
-        for table in solve(body, self.space, reading.first):
+        for table in solve(body, self.space, first):
             sink.add_table(rule.head, table)
 
     def _grouped(self, grouping: Grouping, facts: ColumnarFacts) -> Source:

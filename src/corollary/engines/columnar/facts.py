@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -96,6 +97,14 @@ class ColumnarFacts:
             kept |= {p: r for p, r in self.relations.items() if covers(wide, p)}
         return ColumnarFacts(self.space, kept)
 
+    def without(self, predicates: Collection[Predicate]) -> ColumnarFacts:
+        """The facts of all other predicates."""
+        wide = [p for p in predicates if p in (TRIPLES, TYPES)]
+        kept = {p: r for p, r in self.relations.items() if p not in predicates}
+        if wide:
+            kept = {p: r for p, r in kept.items() if not any(covers(w, p) for w in wide)}
+        return ColumnarFacts(self.space, kept)
+
     def relation(self, pattern: Pattern) -> Relation:
         """What a pattern reads."""
         if pattern.wide:
@@ -128,6 +137,31 @@ class ColumnarFacts:
             return Relation(arity)
         columns = [np.concatenate([part[p] for part in parts]) for p in range(arity)]
         return self.space.of_columns(columns, len(columns[0]))
+
+
+class Readable(Protocol):
+    """What a body atom can read."""
+
+    def relation(self, pattern: Pattern) -> Relation:
+        """What a pattern reads."""
+        ...
+
+
+class Less:
+    """facts \\ part, made for a predicate when it is first read."""
+
+    def __init__(self, facts: ColumnarFacts, part: ColumnarFacts) -> None:
+        self._facts = facts
+        self._part = part
+        self._made: dict[Predicate, Relation] = {}
+
+    def relation(self, pattern: Pattern) -> Relation:
+        """What a pattern reads."""
+        found = self._made.get(pattern.predicate)
+        if found is None:
+            found = self._facts.relation(pattern).difference(self._part.relation(pattern))
+            self._made[pattern.predicate] = found
+        return found
 
 
 def appended(old: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:

@@ -236,8 +236,8 @@ def matches(source: Source, table: Table, space: Space) -> Counts:
     for run in relation.runs:
         low, high, *_ = _ranges(run, positions, columns, relation.arity, space)
         counts += high - low
-    if relation.dead is not None:
-        low, high, *_ = _ranges(relation.dead, positions, columns, relation.arity, space)
+    for run in relation.dead:
+        low, high, *_ = _ranges(run, positions, columns, relation.arity, space)
         counts -= high - low
     return counts
 
@@ -299,12 +299,10 @@ def _scan(run: Run, source: Source, table: Table, space: Space) -> Iterator[Tabl
 
 def _alive(result: Table, source: Source, space: Space) -> Table:
     """Without the rows that come from dead facts."""
-    if source.relation.dead is None:
+    if not source.relation.dead:
         return result
     columns = [_values(argument, result) for argument in source.arguments]
-    dead = np.zeros(result.rows, bool)
-    source.relation.dead.contains(space.packing.pack(columns, result.rows), dead)
-    return result.filtered(~dead)
+    return result.filtered(~source.relation.died(space.packing.pack(columns, result.rows)))
 
 
 def _ranges(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from corollary.core.compile import CompiledRule, Pattern
 from corollary.engines.columnar.compose import orientation
-from corollary.engines.columnar.facts import ColumnarFacts
+from corollary.engines.columnar.facts import ColumnarFacts, Readable
 from corollary.engines.columnar.join import Source, starting_atom
 from corollary.engines.columnar.relation import Relation, Run
 from corollary.engines.columnar.sink import Sink
@@ -73,7 +74,7 @@ def plain_reading(rule: CompiledRule, facts: ColumnarFacts, absent: ColumnarFact
 
 def delta_readings(
     rule: CompiledRule,
-    old: ColumnarFacts,
+    old: Readable,
     delta: ColumnarFacts,
     full: ColumnarFacts,
     absent: ColumnarFacts,
@@ -100,6 +101,19 @@ def delta_readings(
             )
 
 
+def open_readings(
+    rule: CompiledRule, within: ColumnarFacts, unproved: ColumnarFacts, several: bool
+) -> Iterator[tuple[Relation, ...]]:
+    """What the atoms read so that exactly one (at least two if `several`) reads `unproved`."""
+    places = [at for at, pattern in enumerate(rule.body) if unproved.relation(pattern).runs]
+    for size in range(2, len(places) + 1) if several else (1,):
+        for chosen in combinations(places, size):
+            yield tuple(
+                (unproved if at in chosen else within).relation(pattern)
+                for at, pattern in enumerate(rule.body)
+            )
+
+
 def rename_into(rule: CompiledRule, atoms: tuple[Relation, ...], sink: Sink) -> bool:
     """P(x, y) :- Q(x, y), P(x, y) :- Q(y, x), P(x) :- Q(x, y), P(y) :- Q(x, y), P(x) :- Q(x)."""
     if len(rule.body) != 1 or rule.head.wide or rule.body[0].wide:
@@ -119,7 +133,7 @@ def rename_into(rule: CompiledRule, atoms: tuple[Relation, ...], sink: Sink) -> 
     way = ways.get(head)
     if way is None:
         return False
-    runs: tuple[Run, ...] = relation.runs if relation.dead is None else (relation.run(),)
+    runs: tuple[Run, ...] = (relation.run(),) if relation.dead else relation.runs
     for run in runs:
         sink.add_run(rule.head.predicate, len(head), way(run), len(run))
     return True

@@ -12,6 +12,7 @@ arguments, again and again, until two numbers are left.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +25,7 @@ from corollary.engines.columnar.kernels import Keys
 EMPTY: Keys = np.zeros(0, np.uint64)
 HIGH, NONE = np.uint64(32), np.uint64(0)
 _RATIO = 4  # a run is merged into the one before it unless that one is this much larger
+_SPARSE = 16  # runs are compacted when more than one key of so many is dead
 _INDEXED = 8  # an index over a run pays if there are at least 1/8 as many probes as keys
 
 
@@ -97,10 +99,14 @@ class Run:
     def swapped(self) -> Run:
         """The pairs with subject and object exchanged."""
         if self._swapped is None:
-            run = Run(kernels.swap(self.keys))
-            run._swapped = self
-            self._swapped = run
+            self.swap_to(Run(kernels.swap(self.keys)))
+        assert self._swapped is not None, "just made"
         return self._swapped
+
+    def swap_to(self, swapped: Run) -> None:
+        """Take a run as the one with subject and object exchanged."""
+        swapped._swapped = self
+        self._swapped = swapped
 
     @property
     def subjects(self) -> Run:
@@ -199,10 +205,10 @@ class Relation:
 
     __slots__ = ("arity", "dead", "runs")
 
-    def __init__(self, arity: int, runs: tuple[Run, ...] = (), dead: Run | None = None) -> None:
+    def __init__(self, arity: int, runs: tuple[Run, ...] = (), dead: tuple[Run, ...] = ()) -> None:
         self.arity = arity
         self.runs = runs
-        self.dead = dead
+        self.dead = dead  # disjoint, like the runs, and each key is in one of these
 
     @classmethod
     def of(cls, arity: int, keys: Keys) -> Relation:
@@ -215,7 +221,8 @@ class Relation:
         return cls.of(arity, as_set(keys))
 
     def __len__(self) -> int:
-        return sum(map(len, self.runs)) - (len(self.dead) if self.dead else 0)
+        alive = sum(map(len, self.runs))
+        return alive - sum(map(len, self.dead)) if self.dead else alive
 
     def keys(self) -> Keys:
         """All facts in one sorted array."""
@@ -223,22 +230,25 @@ class Relation:
 
     def run(self) -> Run:
         """All facts in one run."""
-        if len(self.runs) == 1 and self.dead is None:
+        if len(self.runs) == 1 and not self.dead:
             return self.runs[0]
-        keys = EMPTY
-        for run in reversed(self.runs):
-            keys = kernels.merge(keys, run.keys) if len(keys) else run.keys
-        return Run(kernels.select(keys, self.dead.keys, False) if self.dead else keys)
+        keys = _merged_keys(self.runs)
+        return Run(kernels.select(keys, _merged_keys(self.dead), False) if self.dead else keys)
 
     def contains(self, probes: Keys | Ids) -> npt.NDArray[np.bool_]:
         """Which probes are facts; ids are keys of facts with one argument."""
         mask = np.zeros(len(probes), bool)
         for run in self.runs:
             run.contains(probes, mask)
-        if self.dead is not None and mask.any():
-            dead = np.zeros(len(probes), bool)
-            self.dead.contains(probes, dead)
-            mask &= ~dead
+        if self.dead and mask.any():
+            mask &= ~self.died(probes)
+        return mask
+
+    def died(self, probes: Keys | Ids) -> npt.NDArray[np.bool_]:
+        """Which probes are dead keys."""
+        mask = np.zeros(len(probes), bool)
+        for run in self.dead:
+            run.contains(probes, mask)
         return mask
 
     def union(self, other: Relation) -> Relation:
@@ -251,28 +261,28 @@ class Relation:
             self, other = other, self
         new = self.missing(other.keys())
         dead = self.dead
-        if dead is not None:
+        if dead and len(new):
             # Keys that are dead in a run come back to life; what is left is new to every run.
-            revived = kernels.select(new, dead.keys, True)
-            if len(revived):
-                dead = Run(kernels.select(dead.keys, revived, False))
-                new = kernels.select(new, revived, False)
+            mask = self.died(new)
+            if mask.any():
+                revived, new = new[mask], new[~mask]
+                kept = (Run(kernels.select(run.keys, revived, False)) for run in dead)
+                dead = tuple(run for run in kept if len(run))
         if not len(new):
-            return self if dead is self.dead else Relation(self.arity, self.runs, dead or None)
+            return self if dead is self.dead else Relation(self.arity, self.runs, dead)
         return Relation(self.arity, _settled((*self.runs, Run(new))), dead)
 
     def missing(self, keys: Keys) -> Keys:
         """Those of the keys that are not facts, in order."""
+        if self.dead:
+            return keys[~self.contains(keys)]
         for run in self.runs:
-            if self.dead is None:
-                keys = kernels.select(keys, run.keys, False)
-        if self.dead is not None and len(keys):
-            keys = keys[~self.contains(keys)]
+            keys = kernels.select(keys, run.keys, False)
         return keys
 
     def appended(self, other: Relation) -> Relation:
         """With new facts, nothing merged yet (`settled` does that)."""
-        if self.dead is not None or other.dead is not None:
+        if self.dead or other.dead:
             return self.union(other)  # what was removed may come back
         return Relation(self.arity, (*self.runs, *other.runs))
 
@@ -286,18 +296,21 @@ class Relation:
             return Relation(self.arity)
         if not other.runs:
             return self
-        if other.dead is None and self.dead is None:
+        if not other.dead and not self.dead:
             shared = {id(run) for run in other.runs}
             if all(any(run is mine for mine in self.runs) for run in other.runs):
                 return Relation(self.arity, tuple(r for r in self.runs if id(r) not in shared))
+        if len(other) > _SPARSE * len(self):
+            keys = self.keys()
+            return Relation.of(self.arity, keys[~other.contains(keys)])
         gone = other.keys()
         gone = gone[self.contains(gone)]
         if not len(gone):
             return self
-        dead = kernels.merge(self.dead.keys, gone) if self.dead else gone
-        if _RATIO * len(dead) > sum(map(len, self.runs)):
-            return Relation.of(self.arity, kernels.select(self.keys(), gone, False))
-        return Relation(self.arity, self.runs, Run(dead))
+        dead = _settled((*self.dead, Run(gone)))
+        if _SPARSE * sum(map(len, dead)) > sum(map(len, self.runs)):
+            return Relation(self.arity, _compacted(self.runs, dead))
+        return Relation(self.arity, self.runs, dead)
 
     def intersection(self, other: Relation) -> Relation:
         """The facts that both have."""
@@ -317,5 +330,32 @@ def as_set(keys: Keys) -> Keys:
 
 def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
     while len(runs) > 1 and len(runs[-2]) < _RATIO * len(runs[-1]):
-        runs = (*runs[:-2], Run(kernels.merge(runs[-2].keys, runs[-1].keys)))
+        runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
     return runs
+
+
+def _merged(larger: Run, smaller: Run) -> Run:
+    """Both in one; an index that the larger one has is merged too, which costs less than anew."""
+    run = Run(kernels.merge(larger.keys, smaller.keys))
+    if larger._swapped is not None:
+        run.swap_to(Run(kernels.merge(larger._swapped.keys, smaller.swapped.keys)))
+    return run
+
+
+def _merged_keys(runs: Sequence[Run]) -> Keys:
+    keys = EMPTY
+    for run in reversed(runs):
+        keys = kernels.merge(keys, run.keys) if len(keys) else run.keys
+    return keys
+
+
+def _compacted(runs: Sequence[Run], dead: Sequence[Run]) -> tuple[Run, ...]:
+    """One run without the dead keys."""
+    run = reduce(_merged, runs)
+    gone = Run(_merged_keys(dead))
+    kept = Run(kernels.select(run.keys, gone.keys, False))
+    if not len(kept):
+        return ()
+    if run._swapped is not None:
+        kept.swap_to(Run(kernels.select(run._swapped.keys, gone.swapped.keys, False)))
+    return (kept,)

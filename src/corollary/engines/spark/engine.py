@@ -19,8 +19,17 @@ from pyspark.sql import functions as f
 from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, OnRound, Support
+from corollary.engines.spark.counts import SparkCounts
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.joins import KEYS, Joins, Operands, Reading, bindings, heads
+from corollary.engines.spark.joins import (
+    KEYS,
+    Joins,
+    Operands,
+    Reading,
+    bindings,
+    body_readings,
+    head_rows,
+)
 from corollary.engines.spark.session import build_session
 from corollary.engines.spark.tables import UNIT, Table, Workspace, columns, from_arrow
 from corollary.lang.stratify import Predicate
@@ -56,6 +65,7 @@ class SparkEngine:
         negative: SparkFacts | None = None,
         delta: SparkFacts | None = None,
         negative_delta: SparkFacts | None = None,
+        heads: SparkFacts | None = None,
         counted: bool = False,
     ) -> Derived[SparkFacts]:
         """Π[facts, negative : delta, negative_delta]; see `core.engine.Engine.derive`."""
@@ -67,14 +77,14 @@ class SparkEngine:
             (rule, instances)
             for rule in rules
             for reading in operands.readings(rule)
-            if (instances := joins.instances(rule, reading)) is not None
+            if (instances := joins.instances(rule, reading.of_heads(rule, heads))) is not None
         ]
         if not found:
             return Derived(self._facts({}), 0, counts={} if counted else None)
         arities = {rule.head.predicate.relation: _arity(rule) for rule, _ in found}
         relations, width = list(arities), max(1, *arities.values())
         parts = [
-            heads(
+            head_rows(
                 rule,
                 instances,
                 relations.index(rule.head.predicate.relation),
@@ -112,19 +122,39 @@ class SparkEngine:
         return Derived(derived, instances, rounds)
 
     def support(
-        self, rules: Sequence[CompiledRule], heads: SparkFacts, *, within: SparkFacts
+        self,
+        rules: Sequence[CompiledRule],
+        heads: SparkFacts,
+        *,
+        within: SparkFacts,
+        unproved: SparkFacts | None = None,
+        several: bool = False,
     ) -> Iterator[Support]:
-        """Instances whose head is in `heads` and whose body holds in `within`, rule by rule."""
+        """Instances whose head is in `heads` and whose body holds, rule by rule."""
         joins = Joins(within, self.dictionary, self._workspace)
         for rule in rules:
             # H, b₁, …, bₙ, NOT c₁, …: the head is one more atom
-            reading = Reading(
-                [(rule.head, heads), *((pattern, within) for pattern in rule.body)],
-                [(pattern, within) for pattern in rule.negated],
-            )
-            instances = joins.instances(rule, reading)
-            if instances is not None and len(rows := bindings(instances, rule.bound)):
-                yield Support(rule, rows)
+            parts = [
+                rows
+                for atoms in body_readings(rule, within, unproved, several)
+                if (
+                    found := joins.instances(
+                        rule,
+                        Reading(
+                            [(rule.head, heads), *atoms],
+                            [(pattern, within) for pattern in rule.negated],
+                        ),
+                    )
+                )
+                is not None
+                and len(rows := bindings(found, rule.bound))
+            ]
+            if parts:
+                yield Support(rule, np.concatenate(parts))
+
+    def counts(self) -> SparkCounts:
+        """Counts that are all 0."""
+        return SparkCounts(self.facts)
 
     def _facts(self, tables: Mapping[Predicate, Table]) -> SparkFacts:
         return SparkFacts(tables, self.dictionary, self._workspace)

@@ -73,6 +73,11 @@ class SparkFacts:
             }
         )
 
+    def without(self, predicates: Collection[Predicate]) -> SparkFacts:
+        """The facts of all other predicates."""
+        left_out = self.only(predicates)._tables
+        return self._with({p: table for p, table in self._tables.items() if p not in left_out})
+
     def less(self, part: SparkFacts) -> SparkFacts:
         """The difference to a subset: no job; to be read in one plan only."""
         return self._with({**self._tables, **self._both(part, Table.less)})

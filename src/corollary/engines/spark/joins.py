@@ -11,8 +11,9 @@ values that they need, and joined back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -52,6 +53,12 @@ class Reading:
     positive: Atoms
     absent: Atoms
     present: Atoms = ()
+
+    def of_heads(self, rule: CompiledRule, heads: SparkFacts | None) -> Reading:
+        """The same for these heads only: the head is one more atom."""
+        if heads is None:
+            return self
+        return replace(self, positive=[(rule.head, heads), *self.positive])
 
 
 @dataclass
@@ -94,6 +101,19 @@ class Operands:
                     [*((p, self.negative_before) for p in rule.negated[:k]), *absent[k:]],
                     [(pattern, self.negative_delta)],
                 )
+
+
+def body_readings(
+    rule: CompiledRule, within: SparkFacts, unproved: SparkFacts | None, several: bool
+) -> Iterator[Atoms]:
+    """The atoms in `within`; or exactly one of them (at least two if `several`) in `unproved`."""
+    if unproved is None:
+        yield [(pattern, within) for pattern in rule.body]
+        return
+    places = [at for at, p in enumerate(rule.body) if unproved.table(p.predicate) is not None]
+    for size in range(2, len(places) + 1) if several else (1,):
+        for chosen in combinations(places, size):
+            yield [(p, unproved if at in chosen else within) for at, p in enumerate(rule.body)]
 
 
 class Joins:
@@ -236,7 +256,7 @@ def _semi_join(
     return found.join(others.select(*shared), shared, how)
 
 
-def heads(
+def head_rows(
     rule: CompiledRule, instances: DataFrame, relation: int, width: int, dictionary: Dictionary
 ) -> DataFrame:
     """The head of each instance: `KEYS`, then the arguments, filled up with -1 to `width`.

@@ -1,0 +1,83 @@
+"""`auto`: which algorithm an update uses, and why.
+
+Where no rule of a stratum is recursive, one look for another derivation decides (`Check`). In a
+recursive stratum, Backward/Forward and DRed race: each goes on while it has cost less than the
+other, so that the update takes at most about twice the time of the better one, whether facts have
+many proofs (Backward/Forward wins) or are truly lost (DRed may win). Past the equilibrium of Motik
+et al. 2015, §5, everything is derived anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Generic
+
+from corollary.algorithms import step as common
+from corollary.algorithms.backward_forward import BackwardForward
+from corollary.algorithms.dred import DRed
+from corollary.algorithms.step import Removal, Step
+from corollary.core.engine import F
+from corollary.core.statistics import Statistics
+
+# An instance costs Backward/Forward about so much more than DRed, whose rounds are large joins.
+_INSTANCE = 16
+_HEAD_START = 20_000  # instances that Backward/Forward looks at before DRed begins
+
+
+# One changed fact costs an update about as much as deriving so many facts anew.
+_CHANGE = 100
+
+
+def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances: int) -> str | None:
+    """Why everything should be derived anew, None if it should not.
+
+    >>> worth_rematerializing(1, 0, 1_000, 1_500) is None
+    True
+    >>> worth_rematerializing(900, 0, 1_000, 1_500)
+    'derived anew: 900 of 1,000 explicit facts are deleted, 0 inserted'
+    """
+    if deleted + inserted <= 100 or _CHANGE * (deleted + inserted) < explicit + instances:
+        return None
+    return (
+        f"derived anew: {deleted:,} of {explicit:,} explicit facts are deleted,"
+        f" {inserted:,} inserted"
+    )
+
+
+class Auto(Generic[F]):
+    """The best of the others, stratum by stratum."""
+
+    def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
+        """Check where nothing is recursive; else let Backward/Forward and DRed race."""
+        if not step.stratum.recursive:
+            return (yield from BackwardForward[F]().delete(step))
+        return self._race(step)
+
+    def _race(self, step: Step[F]) -> Removal[F]:
+        careful = replace(step, statistics=Statistics("", ""))
+        quick = replace(step, statistics=Statistics("", ""))
+        steps = {"bf": BackwardForward[F]().delete(careful), "dred": DRed[F]().delete(quick)}
+        turn, winner = "bf", ""
+        while not winner:
+            try:
+                next(steps[turn])
+            except StopIteration as stop:
+                winner, removal = turn, stop.value
+            ahead = careful.work > _HEAD_START and _INSTANCE * careful.work > quick.work
+            turn = "dred" if ahead else "bf"
+        for each in (careful, quick):
+            step.work += each.work
+            step.statistics.rounds += each.statistics.rounds
+            for phase, instances in each.statistics.derivations.items():
+                step.statistics.count(phase, instances)
+            for phase, facts in each.statistics.considered.items():
+                step.statistics.consider(phase, facts)
+        if winner == "dred":
+            step.statistics.reason += "; DRed where Backward/Forward took longer"
+        result: Removal[F] = removal
+        return result
+
+    def insert(self, step: Step[F], rederived: F) -> F:
+        """Semi-naive evaluation."""
+        return common.insert(step, rederived)

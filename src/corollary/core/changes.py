@@ -1,0 +1,26 @@
+"""`Changes`: what an update asks for, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic
+
+from corollary.core.engine import F
+from corollary.core.statistics import Statistics
+from corollary.lang.syntax import Rule
+
+
+@dataclass(frozen=True)
+class Changes(Generic[F]):
+    """Facts inserted and deleted, rules added and removed.
+
+    As a request, the facts are explicit ones; a fact that is both inserted and deleted is inserted,
+    and a rule that is both added and removed is added. As an answer, the facts are exactly those by
+    which the materialization differs, and `statistics` says how they were found.
+    """
+
+    inserted: F
+    deleted: F
+    added_rules: tuple[Rule, ...] = ()
+    removed_rules: tuple[Rule, ...] = ()
+    statistics: Statistics | None = None

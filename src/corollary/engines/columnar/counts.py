@@ -1,0 +1,126 @@
+"""How many rule instances derive each fact: sorted runs of keys with counts, summed when read.
+
+A change adds a run and shares the others; runs of similar size are merged, so that a change costs
+what it touches, as in `relation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.engine import Derived
+from corollary.engines.columnar.facts import ColumnarFacts, Space
+from corollary.engines.columnar.kernels import Keys
+from corollary.engines.columnar.relation import Relation
+from corollary.lang.stratify import Predicate
+
+Numbers = npt.NDArray[np.int64]
+
+_RATIO = 4  # a run is merged into the one before it unless that one is this much larger
+
+
+class CountedRun(NamedTuple):
+    """Keys in order with their counts, which may be negative: runs are summed."""
+
+    keys: Keys
+    counts: Numbers
+
+
+class ColumnarCounts:
+    """Counts of facts; implements `core.engine.Counts`."""
+
+    def __init__(
+        self,
+        space: Space,
+        runs: Mapping[Predicate, tuple[CountedRun, ...]] | None = None,
+        arities: Mapping[Predicate, int] | None = None,
+    ) -> None:
+        self.space = space
+        self._runs = runs or {}
+        self._arities = arities or {}
+
+    def plus(self, derived: Derived[ColumnarFacts]) -> ColumnarCounts:
+        """With the instances of a counted `derive` added."""
+        return self._changed(derived, 1)
+
+    def minus(self, derived: Derived[ColumnarFacts]) -> ColumnarCounts:
+        """With the instances of a counted `derive` taken away."""
+        return self._changed(derived, -1)
+
+    def _changed(self, derived: Derived[ColumnarFacts], sign: int) -> ColumnarCounts:
+        assert derived.counts is not None, "counted"
+        if not derived.counts:
+            return self
+        runs, arities = dict(self._runs), dict(self._arities)
+        for predicate, counts in derived.counts.items():
+            relation = derived.facts.relations[predicate]
+            keys = relation.keys()
+            ordered = np.empty(len(keys), np.int64)
+            ordered[_row_order(keys, relation.arity, self.space)] = sign * counts
+            runs[predicate] = _settled((*runs.get(predicate, ()), CountedRun(keys, ordered)))
+            arities[predicate] = relation.arity
+        return ColumnarCounts(self.space, runs, arities)
+
+    def positive(self, facts: ColumnarFacts) -> ColumnarFacts:
+        """Those of the facts that are derived at least once."""
+        found = {}
+        for predicate, relation in facts.relations.items():
+            keys = relation.keys()
+            found[predicate] = Relation.of(relation.arity, keys[self._sums(predicate, keys) > 0])
+        return ColumnarFacts(self.space, found)
+
+    def of(self, facts: ColumnarFacts) -> Mapping[Predicate, Numbers]:
+        """The count of each of the facts, in the order of `facts.rows(predicate)`."""
+        found = {}
+        for predicate in facts.predicates():
+            relation = facts.relations[predicate]
+            keys = relation.keys()
+            order = _row_order(keys, relation.arity, self.space)
+            found[predicate] = self._sums(predicate, keys)[order]
+        return found
+
+    def facts(self) -> ColumnarFacts:
+        """All facts whose count is not 0."""
+        found = {}
+        for predicate, runs in self._runs.items():
+            while len(runs) > 1:
+                runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
+            [run] = runs
+            found[predicate] = Relation.of(self._arities[predicate], run.keys[run.counts != 0])
+        return ColumnarFacts(self.space, found)
+
+    def _sums(self, predicate: Predicate, keys: Keys) -> Numbers:
+        sums = np.zeros(len(keys), np.int64)
+        for run in self._runs.get(predicate, ()):
+            if len(run.keys):
+                places = np.minimum(np.searchsorted(run.keys, keys), len(run.keys) - 1)
+                sums += np.where(run.keys[places] == keys, run.counts[places], 0)
+        return sums
+
+
+def _row_order(keys: Keys, arity: int, space: Space) -> Numbers | slice:
+    """The places of the keys in the order of their rows."""
+    if arity <= 2:
+        return slice(None)
+    return np.lexsort(space.packing.unpack(keys, arity)[::-1])
+
+
+def _settled(runs: tuple[CountedRun, ...]) -> tuple[CountedRun, ...]:
+    while len(runs) > 1 and len(runs[-2].keys) < _RATIO * len(runs[-1].keys):
+        runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
+    return runs
+
+
+def _merged(one: CountedRun, two: CountedRun) -> CountedRun:
+    keys = np.concatenate([one.keys, two.keys])
+    counts = np.concatenate([one.counts, two.counts])
+    order = np.argsort(keys, kind="stable")  # merges two sorted parts in one pass
+    keys, counts = keys[order], counts[order]
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    sums = np.add.reduceat(counts, starts)
+    kept = sums != 0
+    return CountedRun(keys[starts][kept], sums[kept])
