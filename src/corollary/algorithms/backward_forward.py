@@ -37,6 +37,8 @@ from corollary.algorithms.step import Removal, Step
 from corollary.core.engine import F
 from corollary.core.tables import body_tables, first_rows, joined
 
+_TOGETHER = 1024  # goals whose instances are looked at in one step
+
 
 class BackwardForward(Generic[F]):
     """Delete facts without a proof, and no others."""
@@ -103,35 +105,40 @@ class Search(Generic[F]):
 
     def prove(self, goals: F) -> Generator[int, None, None]:
         """Decide the goals: afterwards they are proved, or disproved."""
-        nothing = self.step.nothing
         fresh = goals.difference(self.checked)
         while True:
             if len(fresh):
-                self._enter(fresh)
+                self._enter(fresh, goals)
             if not len(goals.difference(self.proved)):
                 # What was checked on the way and is not decided was never asked for.
                 self.checked = self.proved.union(self.disproved)
-                self._expandable = self._exhaustible = nothing
+                self._expandable = self._exhaustible = self.step.nothing
                 return
             yield self.step.work
             self._expandable = self._expandable.difference(self.proved)
             self._exhaustible = self._exhaustible.difference(self.proved)
             if len(self._expandable):
-                batch, self._expandable = self._expandable, nothing
+                batch = self._some(self._expandable, _TOGETHER)
+                self._expandable = self._expandable.difference(batch)
                 if self.step.stratum.nonlinear:
                     self._exhaustible = self._exhaustible.union(batch)
                 fresh = self._open_facts(batch, several=False)
             elif len(self._exhaustible):
-                batch = self.step.engine.facts(first_rows(self._exhaustible, self._batch))
-                self._batch *= 2
+                batch = self._some(self._exhaustible, self._batch)
+                self._batch = min(2 * self._batch, _TOGETHER)
                 self._exhaustible = self._exhaustible.difference(batch)
                 fresh = self._open_facts(batch, several=True)
             else:
                 self.disproved = self.checked.difference(self.proved)
                 return
 
-    def _enter(self, fresh: F) -> None:
-        """New goals: try what is known to be true, then pass on what is proved."""
+    def _some(self, facts: F, number: int) -> F:
+        if len(facts) <= number:
+            return facts
+        return self.step.engine.facts(first_rows(facts, number))
+
+    def _enter(self, fresh: F, goals: F) -> None:
+        """New facts to decide: try what is known to be true, then pass on what is proved."""
         stratum = self.step.stratum
         self.size += len(fresh)
         self.checked = self.checked.union(fresh)
@@ -146,7 +153,7 @@ class Search(Generic[F]):
             return
         left = fresh.difference(found)
         found = found.union(self.step.supported(left, self.true, stratum.recursive, "saturation"))
-        self._saturate(found)
+        self._saturate(found, goals)
         self._expandable = self._expandable.union(fresh.difference(self.proved))
 
     def derived_below(self, goals: F) -> F:
@@ -154,15 +161,15 @@ class Search(Generic[F]):
         step = self.step
         return step.supported(goals, step.facts, step.stratum.nonrecursive, "backward")
 
-    def _saturate(self, delta: F) -> None:
-        """Hᴾ ← Hᶜ ∧ B₁ᴾ ∧ … ∧ Bₙᴾ to the fixpoint."""
+    def _saturate(self, delta: F, goals: F) -> None:
+        """Hᴾ ← Hᶜ ∧ B₁ᴾ ∧ … ∧ Bₙᴾ to the fixpoint, or until all goals are proved."""
         step = self.step
         while len(delta):
             self.proved = self.proved.union(delta)
             self.true = self.true.union(delta)
-            undecided = self.checked.difference(self.proved).difference(self.disproved)
-            if not len(undecided):
+            if not len(goals.difference(self.proved)):
                 return
+            undecided = self.checked.difference(self.proved).difference(self.disproved)
             derived = step.engine.derive(
                 step.stratum.recursive, self.true, delta=delta, heads=undecided
             )

@@ -28,6 +28,7 @@ from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Graph, Predicate
+from corollary.lang.syntax import Rule
 
 OnStratum = Callable[[int, int, int, int], None]  # stratum, strata, rounds so far, facts
 
@@ -123,7 +124,10 @@ class Maintainer(Generic[F]):
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""
         state = self._state
-        program = state.program.removed(*changes.removed_rules).added(*changes.added_rules)
+        program, strata = state.program, state.strata
+        if changes.added_rules or changes.removed_rules:
+            program = program.removed(*changes.removed_rules).added(*changes.added_rules)
+            strata = self._compiled(program, strata)
         # E⁻ := (E⁻ ∩ E) \ E⁺; E⁺ := E⁺ \ E
         removed = changes.deleted.intersection(state.explicit).difference(changes.inserted)
         inserted = changes.inserted.difference(state.explicit)
@@ -136,9 +140,6 @@ class Maintainer(Generic[F]):
             )
             if reason is not None:
                 anew, statistics.reason = True, reason
-        strata = state.strata
-        if program.rules != state.program.rules:
-            strata = self._compiled(program, state.strata)
         if anew:
             new = self._materialized(program, explicit, strata, statistics)
             difference = (new.facts.difference(state.facts), state.facts.difference(new.facts))
@@ -154,12 +155,11 @@ class Maintainer(Generic[F]):
                 counters=work.counters,
             )
         self._state = new
-        old_rules, new_rules = state.program, program
         return Changes(
             _visible(difference[0]),
             _visible(difference[1]),
-            tuple(rule for rule in new_rules.rules if rule not in old_rules),
-            tuple(rule for rule in old_rules.rules if rule not in new_rules),
+            _missing(program, state.program),
+            _missing(state.program, program),
             statistics,
         )
 
@@ -281,11 +281,14 @@ class _Update(Generic[F]):
         removed = [compiled for rule, compiled in old.items() if rule not in new]
         recursive_before, recursive_now = self._was.recursive, self.strata.recursive
         for rule in removed:
+            if self.strata.owner(rule.head.predicate) is None and not rule.head.wide:
+                continue  # forgotten as a whole
             derived = self.engine.derive([rule], self.before, counted=self.counters is not None)
             self.statistics.count("rule removal", derived.instances)
-            self._lost = self._lost.union(derived.facts)
-            if self.counters is not None and not rule.groupings:
+            self._lost = self._lost.union(derived.facts.only(self.strata.derived))
+            if self.counters is not None:
                 self._recount(self.counters, rule in recursive_before, derived, -1)
+        self._forget([rule.head.predicate for rule in removed])
         if self.counters is not None:
             for rule in (compiled for source, compiled in new.items() if source in old):
                 was, now = rule in recursive_before, rule in recursive_now
@@ -294,6 +297,17 @@ class _Update(Generic[F]):
                     self._recount(self.counters, was, derived, -1)
                     self._recount(self.counters, now, derived, 1)
         return frozenset(compiled for rule, compiled in new.items() if rule not in old)
+
+    def _forget(self, heads: list[Predicate]) -> None:
+        """Predicates that no rule derives any more keep their explicit facts."""
+        derived = self.strata.derived
+        facts = self.before.only(heads).without(derived)
+        self._lost = self._lost.union(facts)
+        if self.counters is not None:
+            gone = list(facts.predicates())
+            self.counters.nonrecursive = self.counters.nonrecursive.without(gone)
+            if self.counters.recursive is not None:
+                self.counters.recursive = self.counters.recursive.without(gone)
 
     @staticmethod
     def _recount(counters: Counters[F], recursive: bool, derived: Any, sign: int) -> None:
@@ -375,6 +389,13 @@ class _Update(Generic[F]):
 def _visible(facts: F) -> F:
     hidden = [predicate for predicate in facts.predicates() if is_internal(predicate)]
     return facts.without(hidden) if hidden else facts
+
+
+def _missing(program: Program, other: Program) -> tuple[Rule, ...]:
+    """The rules of a program that the other one does not have."""
+    if program is other:
+        return ()
+    return tuple(rule for rule in program.rules if rule not in other)
 
 
 def _equal(one: F, two: F) -> bool:

@@ -88,6 +88,10 @@ class Counts(Protocol[F]):
         """With the instances of a counted `derive` taken away."""
         ...
 
+    def without(self, predicates: Collection[Predicate]) -> Self:
+        """With the counts of these predicates set to 0; wide ones stand for all they cover."""
+        ...
+
     def positive(self, facts: F) -> F:
         """Those of the facts that are derived at least once."""
         ...

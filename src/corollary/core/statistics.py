@@ -29,3 +29,11 @@ class Statistics:
     def consider(self, phase: str, facts: int) -> None:
         """Add facts to those that a phase has looked at."""
         self.considered[phase] = self.considered.get(phase, 0) + facts
+
+    def include(self, other: Statistics) -> None:
+        """Add what other statistics have counted."""
+        self.rounds += other.rounds
+        for phase, instances in other.derivations.items():
+            self.count(phase, instances)
+        for phase, facts in other.considered.items():
+            self.consider(phase, facts)

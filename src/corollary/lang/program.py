@@ -130,7 +130,7 @@ class Program:
         >>> len(Program().added(rule).added(rule).strata)
         1
         """
-        return self | Program.of(rules)
+        return self | Program.of(rules) if rules else self
 
     def removed(self, *rules: Rule) -> Program:
         """The program without these rules, each of which it must have."""
@@ -138,7 +138,10 @@ class Program:
             if rule not in self:
                 text = Printer(self.prefixes).rule(rule)
                 raise InvalidInput("E307", f"the program has no rule {text}")
-        return self - Program(rules)
+        # What is left is valid: it is as safe as before, and depends on less.
+        gone = frozenset(rules)
+        kept = tuple(rule for rule in self.rules if rule not in gone)
+        return Program(kept, self.facts, self.prefixes) if gone else self
 
     @cached_property
     def strata(self) -> tuple[Stratum, ...]:

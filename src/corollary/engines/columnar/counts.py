@@ -6,12 +6,13 @@ what it touches, as in `relation`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.compile import covers
 from corollary.core.engine import Derived
 from corollary.engines.columnar.facts import ColumnarFacts, Space
 from corollary.engines.columnar.kernels import Keys
@@ -64,6 +65,13 @@ class ColumnarCounts:
             runs[predicate] = _settled((*runs.get(predicate, ()), CountedRun(keys, ordered)))
             arities[predicate] = relation.arity
         return ColumnarCounts(self.space, runs, arities)
+
+    def without(self, predicates: Collection[Predicate]) -> ColumnarCounts:
+        """With the counts of these predicates set to 0."""
+        runs = {
+            p: found for p, found in self._runs.items() if not any(covers(w, p) for w in predicates)
+        }
+        return ColumnarCounts(self.space, runs, self._arities)
 
     def positive(self, facts: ColumnarFacts) -> ColumnarFacts:
         """Those of the facts that are derived at least once."""

@@ -9,8 +9,10 @@ done in pieces, so that memory stays bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ PIECE = 1 << 21  # rows of a join's result that are worked on at once
 # times as large as the smallest atom of a body that is evaluated from scratch.
 _SCANNED, _SCANNED_ONCE = 8, 64
 
+_GATHERED = 1 << 14  # rows of a table from which on it is worked on alone
 _LARGE = 1 << 16  # results of a join from which on the budget is asked
 
 Counts = npt.NDArray[np.int64]
@@ -56,19 +59,28 @@ class Table:
         return self.rows if self.weights is None else int(self.weights.sum())
 
 
-@dataclass(frozen=True)
-class Source:
+@lru_cache(maxsize=1 << 16)
+def _variables(arguments: tuple[Argument, ...]) -> frozenset[int]:
+    return frozenset(a for a in arguments if a >= 0)
+
+
+@lru_cache(maxsize=1 << 16)
+def _repeats(arguments: tuple[Argument, ...]) -> bool:
+    return len([a for a in arguments if a >= 0]) > len(_variables(arguments))
+
+
+class Source(NamedTuple):
     """An atom to join with: its arguments and the facts that it reads."""
 
     arguments: tuple[Argument, ...]
     relation: Relation
 
-    def variables(self) -> set[int]:
-        return {a for a in self.arguments if a >= 0}
+    def variables(self) -> frozenset[int]:
+        return _variables(self.arguments)
 
     def distinct(self, space: Space) -> Source:
         """The same atom without repeated variables: facts that differ there are left out."""
-        if len([a for a in self.arguments if a >= 0]) == len(self.variables()):
+        if not _repeats(self.arguments):
             return self
         columns = space.packing.unpack(self.relation.keys(), len(self.arguments))
         mask = np.ones(len(self.relation), bool)
@@ -97,8 +109,9 @@ class Body:
 
 def solve(body: Body, space: Space, first: int | None = None) -> Iterator[Table]:
     """The bindings of a body, in pieces; the atom `first` (a delta) comes first."""
-    if any(not atom.relation.runs for atom in body.atoms):
-        return iter(())
+    for atom in body.atoms:
+        if not atom.relation.runs:
+            return iter(())
     atoms = [atom.distinct(space) for atom in body.atoms]
     absent = [atom.distinct(space) for atom in body.absent]
     present = [atom.distinct(space) for atom in body.present]
@@ -143,9 +156,11 @@ class _Pipeline:
         self.checks = [(s, False) for s in absent] + [(s, True) for s in present]
         self.conditions = body.conditions
         self.needed = body.needed
-        binding: set[int] = set().union(*(atom.variables() for atom in atoms))
-        # A check can be made when the variables that it shares with the atoms have values.
-        self.shared = [source.variables() & binding for source, _ in self.checks]
+        self.shared: list[frozenset[int]] = []
+        if self.checks:
+            binding = frozenset[int]().union(*(atom.variables() for atom in atoms))
+            # A check can be made when the variables that it shares with the atoms have values.
+            self.shared = [source.variables() & binding for source, _ in self.checks]
 
     def run(self, table: Table, left: list[int], first: int | None) -> Iterator[Table]:
         table = self._check(table, set())
@@ -175,7 +190,8 @@ class _Pipeline:
                 )
             yield from self._step(self._check(result, bound), left, None)
             return
-        for piece in expand(atom, table, self.space):
+        found = expand(atom, table, self.space)
+        for piece in found if len(atom.relation.runs) == 1 else gathered(found):
             keep = {v: c for v, c in piece.columns.items() if v in wanted or v in new}
             result = self._check(Table(piece.rows, keep, piece.weights), bound)
             keep = {v: c for v, c in result.columns.items() if v in wanted}
@@ -197,6 +213,9 @@ class _Pipeline:
     def _choose(self, table: Table, left: list[int]) -> int:
         """Checks first, then atoms with something bound, the smaller relation first."""
 
+        if len(left) == 1:
+            return left[0]
+
         def cost(at: int) -> tuple[int, int]:
             atom = self.atoms[at]
             fixed = sum(a < 0 or a in table.columns for a in atom.arguments)
@@ -208,6 +227,8 @@ class _Pipeline:
 
     def _check(self, table: Table, before: set[int]) -> Table:
         """Apply the conditions and checks whose variables have just become bound."""
+        if not self.conditions and not self.checks:
+            return table
         bound = set(table.columns)
         start = not before
         for condition in self.conditions:
@@ -275,6 +296,35 @@ def expand(source: Source, table: Table, space: Space) -> Iterator[Table]:
             yield _alive(result, source, space)
 
 
+def gathered(tables: Iterable[Table]) -> Iterator[Table]:
+    """The same rows in fewer tables: small ones, such as those of small runs, are put together."""
+    small: list[Table] = []
+    rows = 0
+    for table in tables:
+        if table.rows >= _GATHERED:
+            yield table
+        elif table.rows:
+            small.append(table)
+            rows += table.rows
+            if rows >= _GATHERED:
+                yield _together(small)
+                small, rows = [], 0
+    if small:
+        yield _together(small)
+
+
+def _together(tables: list[Table]) -> Table:
+    if len(tables) == 1:
+        return tables[0]
+    weights = None
+    if any(table.weights is not None for table in tables):
+        weights = np.concatenate(
+            [np.ones(t.rows, np.int64) if t.weights is None else t.weights for t in tables]
+        )
+    columns = {v: np.concatenate([t.columns[v] for t in tables]) for v in tables[0].columns}
+    return Table(sum(table.rows for table in tables), columns, weights)
+
+
 def _scan(run: Run, source: Source, table: Table, space: Space) -> Iterator[Table]:
     """Every row with every fact of a run."""
     arity = source.relation.arity
@@ -299,7 +349,7 @@ def _scan(run: Run, source: Source, table: Table, space: Space) -> Iterator[Tabl
 
 def _alive(result: Table, source: Source, space: Space) -> Table:
     """Without the rows that come from dead facts."""
-    if not source.relation.dead:
+    if not source.relation.dead or not result.rows:
         return result
     columns = [_values(argument, result) for argument in source.arguments]
     return result.filtered(~source.relation.died(space.packing.pack(columns, result.rows)))
@@ -325,6 +375,9 @@ def _values(argument: Argument, table: Table) -> Ids:
 
 def pieces(sizes: Counts) -> Iterator[tuple[int, int]]:
     """Stretches of rows whose joins have about `PIECE` rows together."""
+    if len(sizes) <= _GATHERED and int(sizes.sum()) <= PIECE:
+        yield 0, len(sizes)
+        return
     ends = np.cumsum(sizes)
     start = done = 0
     while start < len(sizes):

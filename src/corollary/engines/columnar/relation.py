@@ -24,8 +24,10 @@ from corollary.engines.columnar.kernels import Keys
 
 EMPTY: Keys = np.zeros(0, np.uint64)
 HIGH, NONE = np.uint64(32), np.uint64(0)
+LOW = np.uint64(2**32 - 1)
 _RATIO = 4  # a run is merged into the one before it unless that one is this much larger
 _SPARSE = 16  # runs are compacted when more than one key of so many is dead
+_MARKED = 64  # numbers are sorted, not marked, if there are so many marks for each
 _INDEXED = 8  # an index over a run pays if there are at least 1/8 as many probes as keys
 
 
@@ -121,9 +123,13 @@ class Run:
         if self._swapped is not None:
             return self._swapped.subjects
         if self._objects is None:
-            marks = np.zeros(kernels.largest_low(self.keys) + 1, np.uint8)
-            kernels.mark(marks, self.keys, NONE)
-            self._objects = Run(kernels.marked(marks) if len(self) else EMPTY)
+            largest = kernels.largest_low(self.keys)
+            if largest > _MARKED * len(self):
+                self._objects = Run(as_set(self.keys & LOW))
+            else:
+                marks = np.zeros(largest + 1, np.uint8)
+                kernels.mark(marks, self.keys, NONE)
+                self._objects = Run(kernels.marked(marks))
         return self._objects
 
     def sliced_by_subject(self, parts: int) -> list[Run]:
@@ -203,12 +209,13 @@ class Run:
 class Relation:
     """The facts of one predicate."""
 
-    __slots__ = ("arity", "dead", "runs")
+    __slots__ = ("_size", "arity", "dead", "runs")
 
     def __init__(self, arity: int, runs: tuple[Run, ...] = (), dead: tuple[Run, ...] = ()) -> None:
         self.arity = arity
         self.runs = runs
         self.dead = dead  # disjoint, like the runs, and each key is in one of these
+        self._size = -1
 
     @classmethod
     def of(cls, arity: int, keys: Keys) -> Relation:
@@ -221,8 +228,9 @@ class Relation:
         return cls.of(arity, as_set(keys))
 
     def __len__(self) -> int:
-        alive = sum(map(len, self.runs))
-        return alive - sum(map(len, self.dead)) if self.dead else alive
+        if self._size < 0:
+            self._size = sum(map(len, self.runs)) - sum(map(len, self.dead))
+        return self._size
 
     def keys(self) -> Keys:
         """All facts in one sorted array."""

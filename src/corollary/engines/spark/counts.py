@@ -5,11 +5,12 @@ This is the minimal version: a counted `derive` brings its counts to the driver,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.compile import covers
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Derived
 from corollary.engines.spark.facts import SparkFacts
@@ -48,6 +49,15 @@ class SparkCounts:
                 sums[row] = sums.get(row, 0) + sign * count
             changed[predicate] = {row: count for row, count in sums.items() if count}
         return SparkCounts(self._make, changed)
+
+    def without(self, predicates: Collection[Predicate]) -> SparkCounts:
+        """With the counts of these predicates set to 0."""
+        kept = {
+            p: rows
+            for p, rows in self._counts.items()
+            if not any(covers(wide, p) for wide in predicates)
+        }
+        return SparkCounts(self._make, kept)
 
     def positive(self, facts: SparkFacts) -> SparkFacts:
         """Those of the facts that are derived at least once."""
