@@ -13,9 +13,7 @@ from corollary.errors import InvalidProgram
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Rule
-from tests.dense import compositions, dense_program, more_facts
-
-__all__ = ["Commit", "Stream", "compositions", "stream"]
+from tests.dense import dense_program, more_facts
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,8 @@ def stream(seed: int, program: Program | None = None, commits: int = 10) -> Stre
     rules, facts = Program.of(start.rules), set(start.facts)
     ever = set(facts)
     made = []
-    for number in range(commits):
-        commit = _commit(random, rules, facts, ever, spare, number)
+    for _ in range(commits):
+        commit = _commit(random, rules, facts, ever, spare)
         made.append(commit)
         rules = rules.removed(*commit.removed).added(*commit.added)
         facts = (facts - commit.deleted) | commit.inserted
@@ -69,7 +67,7 @@ def stream(seed: int, program: Program | None = None, commits: int = 10) -> Stre
 
 
 def _commit(
-    random: Random, rules: Program, facts: set[Atom], ever: set[Atom], spare: list[Rule], at: int
+    random: Random, rules: Program, facts: set[Atom], ever: set[Atom], spare: list[Rule]
 ) -> Commit:
     known = sorted(facts, key=repr)
     kind = random.random()

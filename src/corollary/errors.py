@@ -25,6 +25,7 @@ CODES: dict[str, str] = {
     "E106": "more than one head atom",
     "E107": "constant that is neither quoted, an IRI nor a lower-case symbol",
     "E108": "unexpected character",
+    "E109": "change that is not committed",
     "E201": "unknown prefix",
     "E202": "unsafe variable",
     "E203": "relation used with different numbers of arguments",

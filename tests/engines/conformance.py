@@ -218,6 +218,7 @@ def facts_behave_like_sets(
     for predicate in {*wide, *map(home, one | two)}:
         expected = frozenset(atom for atom in one if covers(predicate, home(atom)))
         assert decode(a.only([predicate]), dictionary) == expected
+        assert decode(a.without([predicate]), dictionary) == one - expected
     assert len(a.only([])) == 0
     assert len(a.only([*map(home, one)])) == len(one)
     # The operations leave their operands as they were.
@@ -270,6 +271,73 @@ def derive_finds_every_new_instance_once(make: MakeEngine, example: Example) -> 
         assert decode(found.facts, dictionary) == set(expected)
         assert counted(found, dictionary) == expected
         assert found.instances == expected.total()
+
+
+def derive_of_heads_finds_their_instances(make: MakeEngine, example: Example) -> None:
+    """With `heads`: the instances of these heads, and no others."""
+    rules, sets = example
+    dictionary = Dictionary()
+    engine = make(dictionary)
+    compiled = [compile_rule(rule, dictionary) for rule in rules]
+    facts = engine.facts(encode(sets.positive, dictionary))
+    negative = engine.facts(encode(sets.negative, dictionary))
+    delta = engine.facts(encode(sets.delta, dictionary))
+    all_heads = {head for rule in rules for head in heads(rule, sets.instances(rule))}
+    wanted = {*sorted(all_heads, key=repr)[::2], *sets.negative_delta}
+    asked = engine.facts(encode(wanted, dictionary))
+    plain = engine.derive(compiled, facts, negative=negative, heads=asked, counted=True)
+    new = engine.derive(compiled, facts, negative=negative, delta=delta, heads=asked, counted=True)
+    before = Sets(sets.positive, sets.negative, sets.delta)
+    for found, instances in ((plain, sets.instances), (new, before.new_instances)):
+        expected: Counter[Atom] = Counter()
+        for rule in rules:
+            expected += heads(rule, instances(rule))
+        expected = Counter({head: n for head, n in expected.items() if head in wanted})
+        assert counted(found, dictionary) == expected
+        assert found.instances == expected.total()
+    # Without counts, an engine may look for one instance of a head only, but finds the same heads.
+    some = engine.derive(compiled, facts, negative=negative, heads=asked)
+    assert decode(some.facts, dictionary) == decode(plain.facts, dictionary)
+
+
+def counts_add_up(make: MakeEngine, example: Example) -> None:
+    """C + Π[Ip] + Π[Ip : Δ] − Π[Ip : Δ] and its parts."""
+    rules, sets = example
+    dictionary = Dictionary()
+    engine = make(dictionary)
+    compiled = [compile_rule(rule, dictionary) for rule in rules]
+    facts = engine.facts(encode(sets.positive, dictionary))
+    delta = engine.facts(encode(sets.delta, dictionary))
+    every = engine.derive(compiled, facts, counted=True)
+    new = engine.derive(compiled, facts, delta=delta, counted=True)
+    # Π[Ip] and Π[Ip : Δ] of the oracle, where negation reads Ip
+    alone = Sets(sets.positive, sets.positive, sets.delta)
+    of_all: Counter[Atom] = Counter()
+    of_new: Counter[Atom] = Counter()
+    for rule in rules:
+        of_all += heads(rule, alone.instances(rule))
+        of_new += heads(rule, alone.new_instances(rule))
+    counts = engine.counts().plus(every)
+    for kept, expected in (
+        (counts, of_all),
+        (counts.plus(new), of_all + of_new),
+        (counts.minus(new), of_all - of_new),
+        (counts.plus(new).minus(every), of_new),
+        (counts.minus(every), Counter()),
+    ):
+        assert decode(kept.facts(), dictionary) == set(expected)
+        assert decode(kept.positive(facts), dictionary) == sets.positive & set(expected)
+        asked = every.facts.union(facts)
+        found: Counter[Atom] = Counter()
+        for predicate, numbers in kept.of(asked).items():
+            rows = asked.rows(predicate).tolist()
+            for row, number in zip(rows, numbers.tolist(), strict=True):
+                found[atom_of(predicate, dictionary.terms(row))] = number
+        assert +found == expected
+        assert set(found) == set(of_all) | sets.positive
+    for predicate in (Predicate(TRIPLE), *{home(atom) for atom in of_all}):
+        left = decode(counts.without([predicate]).facts(), dictionary)
+        assert left == {atom for atom in of_all if not covers(predicate, home(atom))}
 
 
 def close_is_the_fixpoint_of_derive(make: MakeEngine, example: Example) -> None:
@@ -342,6 +410,34 @@ def support_finds_the_instances_of_heads(make: MakeEngine, example: Example) -> 
         assert found[rule] == Counter(frozenset(s.items()) for s in chosen)
 
 
+def support_tells_unproved_atoms(make: MakeEngine, example: Example) -> None:
+    """Instances with exactly one, or with several, body facts that are not in `within`."""
+    rules, sets = example
+    dictionary = Dictionary()
+    engine = make(dictionary)
+    within = sets.positive - sets.delta
+    every = Sets(sets.positive, within)
+    wanted = {head for rule in rules for head in heads(rule, every.instances(rule))}
+    for several in (False, True):
+        found: dict[Rule, int] = dict.fromkeys(rules, 0)
+        for support in engine.support(
+            [compile_rule(rule, dictionary) for rule in rules],
+            engine.facts(encode(wanted, dictionary)),
+            within=engine.facts(encode(within, dictionary)),
+            unproved=engine.facts(encode(sets.positive, dictionary)),
+            several=several,
+        ):
+            assert len(np.unique(support.bindings, axis=0)) == len(support.bindings)
+            found[support.rule.source] += len(support.bindings)
+        for rule in rules:
+            body = [part for part in rule.body if isinstance(part, Atom)]
+            open_ = [
+                sum(reference.substitute(atom, s) in sets.delta for atom in body)
+                for s in every.instances(rule)
+            ]
+            assert found[rule] == sum(n > 1 if several else n == 1 for n in open_)
+
+
 def _numbers(rule: CompiledRule) -> dict[Variable, int]:
     """The rule's bound variables with their numbers."""
     numbers: dict[Variable, int] = {}
@@ -380,6 +476,9 @@ LAWS = [
     Law(close_is_the_fixpoint_of_derive, rules_and_sets(), spark=6),
     Law(materialize_agrees_with_the_oracle, dense_programs().map(as_example), spark=6),
     Law(support_finds_the_instances_of_heads, rules_and_sets(), spark=6),
+    Law(derive_of_heads_finds_their_instances, rules_and_sets(), 6, (IN_MANY_PLACES,)),
+    Law(support_tells_unproved_atoms, rules_and_sets(), 4, (IN_MANY_PLACES,)),
+    Law(counts_add_up, rules_and_sets(), spark=4),
     # Engines have ways of their own for closures of graphs.
     Law(
         close_is_the_fixpoint_of_derive, rules_and_sets(compositions()), 2, about="_of_compositions"

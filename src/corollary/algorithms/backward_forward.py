@@ -129,8 +129,12 @@ class Search(Generic[F]):
                 self._exhaustible = self._exhaustible.difference(batch)
                 fresh = self._open_facts(batch, several=True)
             else:
-                self.disproved = self.checked.difference(self.proved)
+                self._disprove()
                 return
+
+    def _disprove(self) -> None:
+        """Nothing is left to look at: what is not proved is not true."""
+        self.disproved = self.checked.difference(self.proved)
 
     def _some(self, facts: F, number: int) -> F:
         if len(facts) <= number:

@@ -10,6 +10,7 @@ Past the equilibrium of Motik et al. 2015, §5, everything is derived anew.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from dataclasses import replace
 from time import perf_counter
@@ -37,7 +38,8 @@ def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances:
     >>> worth_rematerializing(900, 0, 1_000, 1_500)
     'derived anew: 900 of 1,000 explicit facts are deleted, 0 inserted'
     """
-    if deleted + inserted <= 100 or _CHANGE * (deleted + inserted) < explicit + instances:
+    changed = deleted + inserted
+    if changed <= 100 or (3 * deleted < explicit and _CHANGE * changed < explicit + instances):
         return None
     return (
         f"derived anew: {deleted:,} of {explicit:,} explicit facts are deleted,"
@@ -48,11 +50,22 @@ def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances:
 class Auto(Generic[F]):
     """The best of the others, stratum by stratum."""
 
+    def __init__(self) -> None:
+        self._chosen: Counter[str] = Counter()
+
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Check where nothing is recursive; else let Backward/Forward and DRed race."""
         if not step.stratum.recursive:
-            return (yield from BackwardForward[F]().delete(step))
-        return self._race(step)
+            removal = yield from BackwardForward[F]().delete(step)
+            self._chosen["a check in {} without recursion"] += 1
+        else:
+            removal = self._race(step)
+        parts = [
+            text.format(f"{number} strat{'um' if number == 1 else 'a'}")
+            for text, number in self._chosen.items()
+        ]
+        step.statistics.reason = ", ".join(parts)
+        return removal
 
     def _race(self, step: Step[F]) -> Removal[F]:
         careful = replace(step, statistics=Statistics("", ""))
@@ -71,8 +84,8 @@ class Auto(Generic[F]):
         for each in (careful, quick):
             step.work += each.work
             step.statistics.include(each.statistics)
-        if turn == "dred":
-            step.statistics.reason += "; DRed won against Backward/Forward"
+        winner = "Backward/Forward" if turn == "bf" else "DRed, faster than Backward/Forward,"
+        self._chosen[winner + " in {} with recursion"] += 1
         return removal
 
     def insert(self, step: Step[F], rederived: F) -> F:

@@ -68,8 +68,8 @@ class CountedBackwardForward(BackwardForward[F]):
     """B/F^c."""
 
     def candidates(self, step: Step[F]) -> F:
-        """What loses an instance to lower strata, unless its counter says that it stays."""
-        return lost(step)
+        """What loses an instance to lower strata; its counters are told."""
+        return lost(step, phase="deletion propagation")
 
     def search(self, step: Step[F]) -> Search[F]:
         """A search that asks the counter."""
@@ -111,12 +111,12 @@ def insert(step: Step[F], rederived: F) -> F:
     return added
 
 
-def lost(step: Step[F]) -> F:
+def lost(step: Step[F], *, phase: str = "overdeletion") -> F:
     """Facts that lose an instance to lower strata, after their counters were told."""
     nonrecursive = [rule for rule in step.stratum.nonrecursive if rule not in step.added_rules]
-    below = step.lost_instances(nonrecursive, counted=True)
+    below = step.lost_instances(nonrecursive, phase=phase, counted=True)
     counted = _counters(step).recursive is not None
-    again = step.lost_instances(step.kept_recursive, counted=counted)
+    again = step.lost_instances(step.kept_recursive, phase=phase, counted=counted)
     _count(step, nonrecursive=below, recursive=again, sign=-1)
     return step.lost.union(below.facts).union(again.facts)
 

@@ -43,7 +43,7 @@ class _Kind:
 
 
 KINDS = {
-    "auto": _Kind(Auto, about="chosen for each stratum and update"),
+    "auto": _Kind(Auto, about="no stratum is touched"),
     "bf": _Kind(BackwardForward, about="Backward/Forward"),
     "dred": _Kind(DRed, about="Delete/Rederive"),
     "dred-c": _Kind(CountedDRed, (True, True), "Delete/Rederive with counters"),

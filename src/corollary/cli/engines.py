@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine
+from corollary.core.tables import Tables, encode, joined, narrow
 from corollary.errors import OperationFailed
+from corollary.files.facts import Table
+from corollary.lang.program import Program
+from corollary.lang.syntax import TRIPLE
 
 ENGINES = ("columnar", "spark")
 
@@ -32,3 +37,15 @@ def make_engine(
     from corollary.engines.columnar.engine import ColumnarEngine
 
     return ColumnarEngine(dictionary, threads=threads, limit_memory=limit_memory)
+
+
+def encoded(program: Program, tables: Iterable[Table], dictionary: Dictionary) -> Tables:
+    """The facts of a program and of files, in numbers."""
+    parts = [encode(program.facts, dictionary)]
+    for table in tables:
+        if table.relation != TRIPLE and program.arities[table.relation] == 0:
+            parts.append(encode(table.atoms(), dictionary))
+            continue
+        columns = [dictionary.encode(c.terms)[c.indices] for c in table.columns]
+        parts.append(narrow(table.relation, columns, dictionary))
+    return joined(parts)

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from corollary.cli import run
+from corollary.cli import apply, run
 from corollary.errors import CorollaryError
 
-COMMANDS = (run,)
+COMMANDS = (run, apply)
 
 
 def parser() -> argparse.ArgumentParser:

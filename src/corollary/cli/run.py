@@ -6,19 +6,18 @@ import argparse
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from corollary.algorithms import seminaive
-from corollary.cli.engines import ENGINES, make_engine
-from corollary.cli.progress import Limits, Progress
+from corollary.cli.arguments import bytes_, positive, seconds
+from corollary.cli.engines import ENGINES, encoded, make_engine
+from corollary.cli.progress import Clock, Limits, Progress
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.statistics import Statistics
-from corollary.core.tables import encode, joined, narrow
 from corollary.files.facts import FORMATS, Column, Table, read_facts, write_facts
 from corollary.lang import reference
 from corollary.lang.printer import Printer
@@ -63,23 +62,23 @@ def add_arguments(commands: Any) -> None:
     )
     parser.add_argument(
         "--threads",
-        type=_positive,
+        type=positive,
         default=os.cpu_count() or 1,
         metavar="N",
         help="threads of the columnar engine (default: all cores)",
     )
     parser.add_argument(
-        "--limit-facts", type=_positive, metavar="N", help="stop when there are more facts"
+        "--limit-facts", type=positive, metavar="N", help="stop when there are more facts"
     )
     parser.add_argument(
-        "--limit-seconds", type=_seconds, metavar="S", help="stop after this many seconds"
+        "--limit-seconds", type=seconds, metavar="S", help="stop after this many seconds"
     )
     parser.add_argument(
-        "--limit-rounds", type=_positive, metavar="N", help="stop after this many rounds"
+        "--limit-rounds", type=positive, metavar="N", help="stop after this many rounds"
     )
     parser.add_argument(
         "--limit-memory",
-        type=_bytes,
+        type=bytes_,
         metavar="SIZE",
         help="fail rather than use more memory, such as 500M or 8G (columnar engine)",
     )
@@ -93,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
     limits = Limits(options.limit_facts, options.limit_seconds, options.limit_rounds)
     progress = Progress(limits, quiet=options.quiet)
     with progress.watched():
-        clock = _Clock()
+        clock = Clock()
         program = Program.load(options.program)
         tables = read_facts(options.facts, program) if options.facts else []
         clock.lap("read")
@@ -146,21 +145,14 @@ def _run_engine(
     program: Program,
     tables: list[Table],
     options: argparse.Namespace,
-    clock: _Clock,
+    clock: Clock,
     progress: Progress,
 ) -> tuple[int, list[Table], Statistics]:
     dictionary = Dictionary()
     engine = make_engine(
         options.engine, dictionary, threads=options.threads, limit_memory=options.limit_memory
     )
-    encoded = [encode(program.facts, dictionary)]
-    for table in tables:
-        if table.relation != TRIPLE and program.arities[table.relation] == 0:
-            encoded.append(encode(table.atoms(), dictionary))
-            continue
-        columns = [dictionary.encode(c.terms)[c.indices] for c in table.columns]
-        encoded.append(narrow(table.relation, columns, dictionary))
-    explicit = engine.facts(joined(encoded))
+    explicit = engine.facts(encoded(program, tables, dictionary))
     clock.lap("encode")
     done = seminaive.materialize(program, explicit, engine, on_progress=progress)
     return len(explicit), list(result_tables(done.facts, dictionary)), done.statistics
@@ -217,39 +209,3 @@ def print_statistics(report: dict[str, Any]) -> None:
     ]
     for name, value in rows:
         print(f"{name:<24}{value}", file=sys.stderr)
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, phase: str) -> None:
-        now = time.perf_counter()
-        self.seconds[phase] = now - self._last
-        self._last = now
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a time above 0, found {text}")
-    return number
-
-
-def _bytes(text: str) -> int:
-    units = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-    digits, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
-    try:
-        return int(float(digits) * unit)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected a size such as 500M or 8G, found {text}"
-        ) from None

@@ -162,8 +162,8 @@ class Engine(Protocol[F]):
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds in `within`, rule by rule.
 
-        With `unproved`, which has nothing in common with `within`: instances with exactly one body
-        atom in `unproved` (at least two if `several`) and the others in `within`.
+        With `unproved`, the body may also hold there: instances with exactly one body fact that is
+        not in `within` (at least two if `several`). Negated atoms read `within`.
         """
         ...
 

@@ -71,7 +71,7 @@ _SHOWN = 40  # characters of an unexpected token that a message repeats
 T = TypeVar("T")
 
 
-class _Mistake(Exception):
+class Mistake(Exception):
     """A diagnostic on its way to the statement loop."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
@@ -106,7 +106,7 @@ class Parser:
             before = len(self.problems)
             try:
                 rule = self._statement()
-            except _Mistake as mistake:
+            except Mistake as mistake:
                 # What follows from a character that is no token is not worth a second message.
                 if len(self.problems) == before or self.problems[-1].code not in _LEXICAL:
                     self.problems.append(mistake.diagnostic)
@@ -123,7 +123,7 @@ class Parser:
                 self._advance()
             if self._token.kind != "end":
                 self._unexpected("the end of the text")
-        except _Mistake as mistake:
+        except Mistake as mistake:
             self.problems.append(mistake.diagnostic)
             return None
         return found
@@ -137,7 +137,7 @@ class Parser:
         head = self._atom()
         body: tuple[BodyLiteral, ...] = ()
         if self._token.kind == ",":
-            raise _Mistake(
+            raise Mistake(
                 Diagnostic(
                     "E106",
                     "a rule has one head atom, and a fact stands alone",
@@ -234,7 +234,7 @@ class Parser:
                 return Atom(TRIPLE, (arguments[0], TYPE, predicate), span)
             if len(arguments) == 2:
                 return Atom(TRIPLE, (arguments[0], predicate, arguments[1]), span)
-            raise _Mistake(
+            raise Mistake(
                 Diagnostic(
                     "E204",
                     f"an atom whose predicate is an IRI is a triple and takes one or two arguments,"
@@ -446,7 +446,7 @@ class Parser:
             elif code in _ESCAPES:
                 return _ESCAPES[code]
             start = token.start + 1 + match.start()
-            raise _Mistake(
+            raise Mistake(
                 Diagnostic(
                     "E103",
                     f"'{match.group()}' is not an escape for a character",
@@ -537,7 +537,7 @@ class Parser:
         self._fail("E101", f"expected {wanted}, found {shown}", token, hint)
 
     def _fail(self, code: str, message: str, token: Token, hint: str | None = None) -> NoReturn:
-        raise _Mistake(Diagnostic(code, message, self._span(token.start, token.end), hint))
+        raise Mistake(Diagnostic(code, message, self._span(token.start, token.end), hint))
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self.source, start, end)

@@ -28,8 +28,12 @@ from corollary.lang.syntax import (
 from corollary.lang.values import value_of
 
 
-def validate(statements: Sequence[Rule], printer: Printer | None = None) -> list[Diagnostic]:
+def validate(
+    statements: Sequence[Rule], printer: Printer | None = None, *, whole: bool = True
+) -> list[Diagnostic]:
     """All mistakes in rules and facts (rules without a body), in no particular order.
+
+    Without `whole` the statements are not one program: negation may be cyclic, names may repeat.
 
     >>> from corollary.lang.syntax import Atom, Rule, Variable
     >>> [d.code for d in validate([Rule(Atom("p", (Variable("x"),)), ())])]
@@ -38,7 +42,6 @@ def validate(statements: Sequence[Rule], printer: Printer | None = None) -> list
     printer = printer or Printer()
     problems: list[Diagnostic] = []
     problems += _arities(statements)
-    problems += _names(statements)
     for rule in statements:
         if rule.body:
             problems += _safety(rule)
@@ -47,7 +50,9 @@ def validate(statements: Sequence[Rule], printer: Printer | None = None) -> list
                     problems += _types(literal, rule)
         else:
             problems += _ground(rule)
-    problems += _strata([rule for rule in statements if rule.body], printer)
+    if whole:
+        problems += _names(statements)
+        problems += _strata([rule for rule in statements if rule.body], printer)
     return problems
 
 

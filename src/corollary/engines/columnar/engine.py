@@ -157,15 +157,16 @@ class ColumnarEngine:
             head = Source(rule.head.arguments, heads.relation(rule.head))
             if not head.relation.runs:
                 continue
-            readings: Iterable[tuple[Relation, ...]] = [tuple(map(within.relation, rule.body))]
+            readings: Iterable[tuple[tuple[Relation, ...], list[Source]]]
+            readings = [(tuple(map(within.relation, rule.body)), [])]
             if unproved is not None:
                 readings = open_readings(rule, within, unproved, several)
             parts = [
                 np.stack([table.columns[v] for v in range(rule.bound)], axis=1)
                 if rule.bound
                 else np.zeros((table.rows, 0), np.uint32)
-                for atoms in readings
-                for table in solve(self._body_of(rule, head, atoms, within), self.space, 0)
+                for atoms, outside in readings
+                for table in solve(self._body_of(rule, head, atoms, within, outside), self.space, 0)
             ]
             if parts:
                 yield Support(rule, np.concatenate(parts))
@@ -175,14 +176,19 @@ class ColumnarEngine:
         return ColumnarCounts(self.space)
 
     def _body_of(
-        self, rule: CompiledRule, head: Source, atoms: tuple[Relation, ...], absent: ColumnarFacts
+        self,
+        rule: CompiledRule,
+        head: Source,
+        atoms: tuple[Relation, ...],
+        absent: ColumnarFacts,
+        outside: list[Source],
     ) -> Body:
         """A rule's body behind its head, with all variables asked for."""
         sources = [Source(p.arguments, r) for p, r in zip(rule.body, atoms, strict=True)]
         sources += [self._grouped(grouping, absent) for grouping in rule.groupings]
         return Body(
             (head, *sources),
-            tuple(Source(p.arguments, absent.relation(p)) for p in rule.negated),
+            (*(Source(p.arguments, absent.relation(p)) for p in rule.negated), *outside),
             (),
             rule.conditions,
             frozenset(range(rule.bound)),

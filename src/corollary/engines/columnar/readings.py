@@ -103,15 +103,20 @@ def delta_readings(
 
 def open_readings(
     rule: CompiledRule, within: ColumnarFacts, unproved: ColumnarFacts, several: bool
-) -> Iterator[tuple[Relation, ...]]:
-    """What the atoms read so that exactly one (at least two if `several`) reads `unproved`."""
+) -> Iterator[tuple[tuple[Relation, ...], list[Source]]]:
+    """What the atoms read so that exactly one (at least two if `several`) reads `unproved`.
+
+    Each reading comes with what must not match: those atoms in `within`.
+    """
     places = [at for at, pattern in enumerate(rule.body) if unproved.relation(pattern).runs]
     for size in range(2, len(places) + 1) if several else (1,):
         for chosen in combinations(places, size):
-            yield tuple(
+            atoms = tuple(
                 (unproved if at in chosen else within).relation(pattern)
                 for at, pattern in enumerate(rule.body)
             )
+            patterns = (rule.body[at] for at in chosen)
+            yield atoms, [Source(p.arguments, within.relation(p)) for p in patterns]
 
 
 def rename_into(rule: CompiledRule, atoms: tuple[Relation, ...], sink: Sink) -> bool:

@@ -136,13 +136,13 @@ class SparkEngine:
             # H, b₁, …, bₙ, NOT c₁, …: the head is one more atom
             parts = [
                 rows
-                for atoms in body_readings(rule, within, unproved, several)
+                for atoms, outside in body_readings(rule, within, unproved, several)
                 if (
                     found := joins.instances(
                         rule,
                         Reading(
                             [(rule.head, heads), *atoms],
-                            [(pattern, within) for pattern in rule.negated],
+                            [*((pattern, within) for pattern in rule.negated), *outside],
                         ),
                     )
                 )

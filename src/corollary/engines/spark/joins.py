@@ -105,15 +105,21 @@ class Operands:
 
 def body_readings(
     rule: CompiledRule, within: SparkFacts, unproved: SparkFacts | None, several: bool
-) -> Iterator[Atoms]:
-    """The atoms in `within`; or exactly one of them (at least two if `several`) in `unproved`."""
+) -> Iterator[tuple[Atoms, Atoms]]:
+    """The body in `within`; or exactly one of its facts (at least two if `several`) not there.
+
+    Each reading comes with what must not match: those atoms in `within`.
+    """
     if unproved is None:
-        yield [(pattern, within) for pattern in rule.body]
+        yield [(pattern, within) for pattern in rule.body], []
         return
     places = [at for at, p in enumerate(rule.body) if unproved.table(p.predicate) is not None]
     for size in range(2, len(places) + 1) if several else (1,):
         for chosen in combinations(places, size):
-            yield [(p, unproved if at in chosen else within) for at, p in enumerate(rule.body)]
+            yield (
+                [(p, unproved if at in chosen else within) for at, p in enumerate(rule.body)],
+                [(rule.body[at], within) for at in chosen],
+            )
 
 
 class Joins:

@@ -1,0 +1,55 @@
+"""`make fuzz`: random streams on every algorithm for as long as asked.
+
+Prints the seed that it starts with; `--seed` begins there again. Stops at the first stream on which
+an algorithm and the oracle differ, and shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from random import SystemRandom
+
+from corollary.algorithms.maintain import ALGORITHMS
+from tests.algorithms.replay import replay, states
+from tests.dense import composition
+from tests.engines.factories import columnar
+from tests.streams import Stream, stream
+
+
+def check(found: Stream) -> None:
+    """Every algorithm, with fine and with coarse strata, and what it counts."""
+    wanted = states(found)
+    for algorithm in ALGORITHMS:
+        for coarse in (False, True):
+            for player in replay(columnar, found, algorithm, wanted, coarse=coarse):
+                player.maintainer.verify()
+
+
+def main() -> int:
+    """Check streams until the time is over."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="how long (default: 60)")
+    parser.add_argument("--seed", type=int, default=None, help="where to begin (default: anywhere)")
+    parser.add_argument("--commits", type=int, default=12, help="of a stream (default: 12)")
+    options = parser.parse_args()
+    first = options.seed if options.seed is not None else SystemRandom().randrange(2**32)
+    print(f"seed {first}", flush=True)
+    started = time.monotonic()
+    seed = first
+    while time.monotonic() - started < options.seconds:
+        program = composition(seed) if seed % 3 == 0 else None
+        found = stream(seed, program, options.commits)
+        try:
+            check(found)
+        except Exception:
+            print(f"failed with seed {seed}:\n{found!r}", file=sys.stderr)
+            raise
+        seed += 1
+    print(f"{seed - first:,} streams, each with {len(ALGORITHMS)} algorithms: no difference")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Every update script of `tests/updates`, with every algorithm, and on both engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corollary.algorithms.maintain import ALGORITHMS
+from corollary.cli.main import main
+from corollary.errors import Source
+from corollary.lang.printer import Printer
+from corollary.lang.program import Program
+from corollary.lang.script import parse_script
+from corollary.lang.syntax import Atom
+from tests.algorithms.replay import states
+from tests.engines.factories import marks
+from tests.streams import Commit, Stream
+
+FOLDER = Path(__file__).parent / "updates"
+CASES = sorted(path.stem for path in FOLDER.glob("*.updates"))
+RECURSIVE = {"tutors", "closure", "components", "negation", "classes", "numbers"}
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+def program(case: str) -> Program:
+    return Program.load(FOLDER / f"{case}.dl")
+
+
+def by_the_oracle(case: str) -> str:
+    """What `corollary apply --quiet` must print."""
+    start = program(case)
+    script = parse_script(Source.read(FOLDER / f"{case}.updates"), start)
+    commits = [
+        Commit(frozenset(c.inserted), frozenset(c.deleted), c.added, c.removed) for c in script
+    ]
+    found = states(Stream(0, start, tuple(commits)))
+    lines = []
+
+    def written(atoms: frozenset[Atom]) -> list[str]:
+        return sorted(map(Printer(start.prefixes).atom, atoms))
+
+    for number in range(1, len(found)):
+        before, after = found[number - 1].facts, found[number].facts
+        lines.append(f"commit {number}")
+        lines += [f"+ {fact}" for fact in written(after - before)]
+        lines += [f"- {fact}" for fact in written(before - after)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@every_case
+def test_the_oracle_expects_the_same(case: str) -> None:
+    assert by_the_oracle(case) == (FOLDER / f"{case}.expected").read_text(encoding="utf-8")
+
+
+def apply(case: str, *options: str) -> int:
+    name = str(FOLDER / case)
+    return main(["apply", f"{name}.dl", "--updates", f"{name}.updates", "--quiet", *options])
+
+
+@every_case
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_prints_the_changes(case: str, algorithm: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for options in ((), ("--coarse-strata",)):
+        status = apply(case, "--algorithm", algorithm, "--verify", *options)
+        printed = capsys.readouterr()
+        if algorithm == "counting" and case in RECURSIVE:
+            assert status == 2
+            assert "E309: counting cannot maintain recursive rules" in printed.err
+            assert printed.out == ""
+            continue
+        assert status == 0
+        assert printed.out == (FOLDER / f"{case}.expected").read_text(encoding="utf-8")
+
+
+SPARK = {"totals": "bf-c"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=marks("spark")) for case in SPARK])
+def test_on_spark(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply(case, "--algorithm", SPARK[case], "--engine", "spark") == 0
+    assert capsys.readouterr().out == (FOLDER / f"{case}.expected").read_text(encoding="utf-8")
