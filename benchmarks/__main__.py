@@ -8,14 +8,36 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import dag, graphs, lubm, one_fact, rules10k
+from benchmarks import (
+    dag,
+    graphs,
+    growing,
+    lubm,
+    one_fact,
+    proofs,
+    rule_change,
+    rules10k,
+    updates,
+)
 from benchmarks.report import DATA, Benchmark, Options, Row, machine, report, table, written
 
 BENCHMARKS: dict[str, Benchmark] = {
-    module.BENCHMARK.name: module.BENCHMARK for module in (lubm, dag, graphs, one_fact, rules10k)
+    module.BENCHMARK.name: module.BENCHMARK
+    for module in (lubm, dag, graphs, one_fact, rules10k, updates, growing, proofs, rule_change)
 }
 
-_PROGRESS = ("case", "scale", "rule", "engine", "threads", "seconds", "skipped", "failed")
+_PROGRESS = (
+    "case",
+    "scale",
+    "rule",
+    "engine",
+    "algorithm",
+    "changed",
+    "threads",
+    "seconds",
+    "skipped",
+    "failed",
+)
 _SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 

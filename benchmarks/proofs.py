@@ -1,0 +1,144 @@
+"""Facts with many proofs: cliques that stay or split, and a chain with two supports.
+
+A clique is the symmetric and transitive closure of random edges, without modules. Deleting an edge
+inside it changes nothing else, but DRed deletes and rederives all pairs; deleting the bridge
+between two cliques takes half of the pairs away. In the chain, every constant is in A and in B,
+both give C₁, and each Cᵢ gives the next; one of the two supports is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.isolate import isolated
+from benchmarks.maintaining import Maintained, Tables, counted
+from benchmarks.report import Benchmark, Options, Row
+from corollary.core.dictionary import Ids
+from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
+
+CLIQUE = "r(?y, ?x) :- r(?x, ?y) . r(?x, ?z) :- r(?x, ?y), r(?y, ?z) ."
+R = Predicate("r")
+ALGORITHMS = ("dred", "bf", "auto", "fp", "dred-c", "bf-c")
+_EDGES_PER_NODE = 3
+_CHAIN = 1_000
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Cliques of each size, then the chain."""
+    for scale in options.scales:
+        for case in ("stays", "splits"):
+            slowest: Row = {}
+            for algorithm in ALGORITHMS:
+                row = {"case": f"clique {case}", "scale": scale, "algorithm": algorithm} | isolated(
+                    clique,
+                    timeout=options.timeout,
+                    algorithm=algorithm,
+                    nodes=scale,
+                    splits=case == "splits",
+                    repeat=options.repeat,
+                )
+                yield compared(row, slowest)
+    for coarse in (False, True):
+        slowest = {}
+        for algorithm in ("dred", "bf", "auto", "fp", "dred-c", "bf-c", "counting"):
+            if coarse and algorithm == "counting":
+                continue
+            row = {
+                "case": "chain" + (", one stratum" if coarse else ""),
+                "scale": _CHAIN,
+                "algorithm": algorithm,
+            } | isolated(
+                chain,
+                timeout=options.timeout,
+                algorithm=algorithm,
+                length=min(_CHAIN, 10 * max(options.scales)),
+                coarse=coarse,
+                repeat=options.repeat,
+            )
+            yield compared(row, slowest)
+
+
+def compared(row: Row, first: Row) -> Row:
+    """With how many times faster than the first row it is, and how many times less it derives."""
+    if not first:
+        first.update(row)
+    if "failed" not in row | first:
+        row["speedup"] = first["milliseconds"] / row["milliseconds"]
+        row["fewer_derivations"] = first["derivations"] / max(1, row["derivations"])
+    return row
+
+
+def clique(algorithm: str, nodes: int, splits: bool, repeat: int) -> Row:
+    """The median over edges, each deleted several times: the least of these counts."""
+    edges, gone = graph(nodes, splits)
+    kept = Maintained(Program.parse(CLIQUE), {R: edges}, algorithm)
+    facts = len(kept.maintainer.facts)
+    times, row = [], {}
+    for edge in gone:
+        spent = []
+        for _ in range(repeat + 1):
+            seconds, changes = kept.delete({R: edge[None]})
+            spent.append(seconds * 1e3)
+            kept.insert({R: edge[None]})
+        times.append(min(spent[1:]))
+        row = {"deleted": len(changes.deleted)} | counted(changes)
+    wanted = 2 * (nodes // 2) * (nodes - nodes // 2) if splits else 0
+    correct = abs(row["deleted"] - wanted) <= 2 and len(kept.maintainer.facts) == facts
+    return {"facts": facts, "milliseconds": float(np.median(times)), "correct": correct} | row
+
+
+def graph(nodes: int, splits: bool) -> tuple[Ids, Ids]:
+    """Edges of a connected graph, and some of them to delete: the bridge, or edges on cycles."""
+    rng = np.random.default_rng(1)
+    half = nodes // 2
+    if splits:
+        parts = [
+            np.concatenate([ring(low, high), rng.integers(low, high, (_EDGES_PER_NODE * half, 2))])
+            for low, high in ((0, half), (half, nodes))
+        ]
+        bridge = np.array([[0, nodes - 1]])
+        edges = np.unique(np.concatenate([*parts, bridge]), axis=0).astype(np.uint32)
+        return edges, bridge.astype(np.uint32)
+    edges = np.concatenate([ring(0, nodes), rng.integers(0, nodes, (_EDGES_PER_NODE * nodes, 2))])
+    edges = np.unique(edges[edges[:, 0] != edges[:, 1]], axis=0).astype(np.uint32)
+    return edges, rng.permutation(edges)[:9]
+
+
+def ring(low: int, high: int) -> Ids:
+    """A cycle through the nodes."""
+    nodes = np.arange(low, high)
+    return np.stack([nodes, np.roll(nodes, 1)], axis=1).astype(np.uint32)
+
+
+def chain(algorithm: str, length: int, coarse: bool, repeat: int) -> Row:
+    """As many constants as steps; one of the two supports of every constant is deleted."""
+    steps = "".join(f"c{i}(?x) :- c{i - 1}(?x) .\n" for i in range(2, length + 1))
+    program = Program.parse(f"c1(?x) :- a(?x) .\nc1(?x) :- b(?x) .\n{steps}")
+    constants = np.arange(_CHAIN, dtype=np.uint32)[:, None]
+    tables: Tables = {Predicate("a"): constants, Predicate("b"): constants}
+    kept = Maintained(program, tables, algorithm, coarse=coarse)
+    spent, row = [], {}
+    for _ in range(repeat + 1):
+        seconds, changes = kept.delete({Predicate("a"): constants})
+        spent.append(seconds * 1e3)
+        row = {"deleted": len(changes.deleted)} | counted(changes)
+        kept.insert({Predicate("a"): constants})
+    return {
+        "facts": len(kept.maintainer.facts),
+        "milliseconds": min(spent[1:]),
+        "correct": row["deleted"] == _CHAIN,
+        "derivations_per_constant": row["derivations"] / _CHAIN,
+    } | row
+
+
+BENCHMARK = Benchmark(
+    "proofs",
+    "deletions where facts have many proofs: cliques and a chain",
+    unit="nodes",
+    scales=(300,),
+    small=(40,),
+    run=run,
+)

@@ -1,0 +1,82 @@
+"""LUBM_L to LUBM_LE (9 rules more) and back, as rule changes and by deriving everything anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import lubm_data, lubm_one
+from benchmarks.isolate import isolated
+from benchmarks.maintaining import Maintained, counted
+from benchmarks.report import Benchmark, Options, Row
+from corollary.core.dictionary import Dictionary
+
+ALGORITHMS = ("rematerialize", "fp", "bf", "dred", "bf-c", "auto")
+# One rule of LUBM_L whose head other rules derive too, so that its instances must be checked.
+HEAD = "<http://swat.cse.lehigh.edu/onto/univ-bench.owl#Person>"
+
+
+def run(options: Options) -> Iterator[Row]:
+    """LUBM(1), then data of each size."""
+    reason = lubm_one.missing(options.data)
+    if reason is not None:
+        yield {"case": "rule change", "skipped": reason}
+        return
+    for scale in (0, *options.scales):
+        anew: Row = {}
+        wanted: list[int] | None = None
+        for algorithm in ALGORITHMS:
+            case: Row = {"case": f"{scale or 'LUBM(1)'}", "algorithm": algorithm}
+            row = isolated(
+                measured,
+                timeout=options.timeout,
+                algorithm=algorithm,
+                scale=scale,
+                repeat=options.repeat,
+                data=str(options.data),
+            )
+            if "failed" in row:
+                yield case | row
+                continue
+            anew = anew or row
+            wanted = wanted or row["facts"]
+            for name in ("add", "remove", "remove_one"):
+                row[f"{name}_speedup"] = anew[f"{name}_ms"] / row[f"{name}_ms"]
+            yield case | row | {"correct": row["correct"] and wanted == row["facts"]}
+
+
+def measured(algorithm: str, scale: int, repeat: int, data: str) -> Row:
+    """The least milliseconds of adding nine rules, removing them, and removing one of LUBM_L."""
+    dictionary = Dictionary()
+    folder = Path(data)
+    tables = lubm_data.generate(scale) if scale else lubm_one.read(folder, dictionary)
+    small, large = lubm_one.rules(folder, "L"), lubm_one.rules(folder, "LE")
+    nine = [rule for rule in large.rules if rule not in small]
+    person = [r for r in small.rules if HEAD in f"<{getattr(r.head.terms[2], 'value', '')}>"]
+    kept = Maintained(small, tables, algorithm, dictionary=dictionary)
+    before = len(kept.maintainer.facts)
+    times: dict[str, list[float]] = {"add": [], "remove": [], "remove_one": []}
+    sizes: list[int] = []
+    for _ in range(repeat):
+        seconds, _ = kept.change_rules(nine, [])
+        times["add"].append(seconds * 1e3)
+        with_nine = len(kept.maintainer.facts)
+        seconds, changes = kept.change_rules([], nine)
+        times["remove"].append(seconds * 1e3)
+        seconds, _ = kept.change_rules([], person[:1])
+        times["remove_one"].append(seconds * 1e3)
+        sizes = [before, with_nine, len(kept.maintainer.facts)]
+        kept.change_rules(person[:1], [])
+    correct = before == len(kept.maintainer.facts)
+    row: Row = {f"{name}_ms": min(spent) for name, spent in times.items()}
+    return row | {"facts": sizes, "correct": correct} | {"removal": counted(changes)["reason"]}
+
+
+BENCHMARK = Benchmark(
+    "rule_change",
+    "rules added to and removed from LUBM_L, against deriving everything anew",
+    unit="facts",
+    scales=(1_000_000, 10_000_000),
+    small=(30_000,),
+    run=run,
+)

@@ -1,0 +1,91 @@
+"""One fact, and a thousand, deleted from LUBM data under LUBM_L and inserted again.
+
+`ms` are medians over random facts. Every deletion is followed by the insertion of the same facts,
+which must bring back as many facts as the deletion took away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import lubm_data, lubm_one
+from benchmarks.isolate import isolated
+from benchmarks.maintaining import Maintained, sample
+from benchmarks.report import Benchmark, Options, Row
+
+ALGORITHMS = ("auto", "bf", "dred", "fp", "bf-c", "dred-c")
+_REPETITIONS = {1: 200, 1_000: 40}
+_WARM_UP = 5
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Each algorithm on data of each size; then how much more the larger sizes cost."""
+    reason = lubm_one.missing(options.data)
+    if reason is not None:
+        yield {"case": "updates", "skipped": reason}
+        return
+    first: dict[tuple[str, int], Row] = {}
+    for scale in options.scales:
+        for algorithm in ALGORITHMS:
+            for changed in _REPETITIONS:
+                row = {
+                    "case": "update",
+                    "scale": scale,
+                    "algorithm": algorithm,
+                    "changed": changed,
+                } | isolated(
+                    measured,
+                    timeout=options.timeout,
+                    algorithm=algorithm,
+                    scale=scale,
+                    changed=changed,
+                    data=str(options.data),
+                )
+                small = first.setdefault((algorithm, changed), row)
+                if "failed" not in row | small:
+                    row["delete_growth"] = row["delete_ms"] / small["delete_ms"]
+                    row["insert_growth"] = row["insert_ms"] / small["insert_ms"]
+                yield row
+
+
+def measured(algorithm: str, scale: int, changed: int, data: str) -> Row:
+    """Medians over updates of so many facts."""
+    tables = lubm_data.generate(scale)
+    kept = Maintained(lubm_one.rules(Path(data), "L"), tables, algorithm)
+    facts = len(kept.maintainer.facts)
+    rng = np.random.default_rng(7)
+    spent: list[tuple[float, float]] = []
+    deleted = 0
+    correct = True
+    for _ in range(_WARM_UP + _REPETITIONS[changed]):
+        some = sample(rng, tables, changed)
+        without, gone = kept.delete(some)
+        again, back = kept.insert(some)
+        spent.append((without * 1e3, again * 1e3))
+        deleted += len(gone.deleted)
+        correct &= len(gone.deleted) == len(back.inserted) >= changed
+    correct &= len(kept.maintainer.facts) == facts
+    times = np.array(spent[_WARM_UP:])
+    return {
+        "facts": facts,
+        "start_seconds": kept.seconds,
+        "deleted": deleted / len(spent),
+        "delete_ms": float(np.median(times[:, 0])),
+        "delete_ms_max": float(times[:, 0].max()),
+        "insert_ms": float(np.median(times[:, 1])),
+        "insert_ms_max": float(times[:, 1].max()),
+        "correct": bool(correct),
+    }
+
+
+BENCHMARK = Benchmark(
+    "updates",
+    "deleting and inserting 1 and 1000 facts of LUBM data",
+    unit="facts",
+    scales=(1_000_000, 10_000_000),
+    small=(100_000,),
+    run=run,
+)
