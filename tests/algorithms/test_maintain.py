@@ -330,7 +330,10 @@ def test_no_derivation_is_considered_twice(coarse: bool, monkeypatch: pytest.Mon
                 for s in (sets.instances if delta is None else sets.new_instances)(rule.source)
                 if heads is None or reference.substitute(rule.source.head, s) in heads
             ]
-            assert derived.instances == len(instances)
+            if heads is not None and delta is None:  # one instance of a head is enough
+                assert len(derived.facts) <= derived.instances <= len(instances)
+            else:
+                assert derived.instances == len(instances)
             found[id(derived)] = derived, instances
         return derived
 
@@ -397,6 +400,7 @@ def test_auto_says_what_it_chose() -> None:
 def test_auto_gives_up_a_search_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock by which Backward/Forward takes a second for every step, and DRed none."""
     ticks = iter(range(10**9))
+    monkeypatch.setattr("corollary.algorithms.choose._HARD", 4)
     monkeypatch.setattr("corollary.algorithms.choose.perf_counter", lambda: next(ticks))
     halves = [(a, b) for half in (0, 10) for a in range(half, half + 10) for b in (half, half + 3)]
     program = Program.parse(

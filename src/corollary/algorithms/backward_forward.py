@@ -38,13 +38,14 @@ from corollary.core.engine import F
 from corollary.core.tables import body_tables, first_rows, joined
 
 _TOGETHER = 1024  # goals whose instances are looked at in one step
+_FEW = 8  # facts that a goal may need to be decided without being called hard
 
 
 class BackwardForward(Generic[F]):
     """Delete facts without a proof, and no others."""
 
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
-        """Algorithm 1."""
+        """Algorithm 1. Yields how many more facts were checked than should be, see `choose`."""
         search = self.search(step)
         deleted = processed = step.nothing  # D \\ P, O
         new = self.candidates(step)
@@ -62,7 +63,7 @@ class BackwardForward(Generic[F]):
             new = found.difference(seen)
             seen = seen.union(new)
             step.statistics.rounds += 1
-            yield step.work
+            yield search.excess
         step.statistics.consider("checked", search.size)
         return Removal(deleted, step.nothing)
 
@@ -87,7 +88,8 @@ class Search(Generic[F]):
         self.checked = step.nothing  # C
         self.proved = step.nothing  # P
         self.disproved = step.nothing  # S
-        self.size = 0  # how many facts were goals
+        self.size = 0  # how many facts were checked
+        self.excess = 0  # of these, beyond a few for each goal
         self._expandable = step.nothing  # goals whose instances were not looked at
         self._exhaustible = step.nothing  # goals of which only the first instances were
         self._batch = 1  # goals that look at all their instances at once
@@ -106,6 +108,7 @@ class Search(Generic[F]):
     def prove(self, goals: F) -> Generator[int, None, None]:
         """Decide the goals: afterwards they are proved, or disproved."""
         fresh = goals.difference(self.checked)
+        self.excess -= _FEW * len(fresh)
         while True:
             if len(fresh):
                 self._enter(fresh, goals)
@@ -114,7 +117,7 @@ class Search(Generic[F]):
                 self.checked = self.proved.union(self.disproved)
                 self._expandable = self._exhaustible = self.step.nothing
                 return
-            yield self.step.work
+            yield self.excess
             self._expandable = self._expandable.difference(self.proved)
             self._exhaustible = self._exhaustible.difference(self.proved)
             if len(self._expandable):
@@ -145,6 +148,7 @@ class Search(Generic[F]):
         """New facts to decide: try what is known to be true, then pass on what is proved."""
         stratum = self.step.stratum
         self.size += len(fresh)
+        self.excess += len(fresh)
         self.checked = self.checked.union(fresh)
         # R(x)ᴾ ← R(x)ᶜ ∧ R(x)ᴱ
         explicit = fresh.intersection(self.step.explicit)
@@ -188,9 +192,7 @@ class Search(Generic[F]):
         for support in step.engine.support(
             rules, goals, within=self.true, unproved=unproved, several=several
         ):
-            instances = len(support.bindings)
-            step.statistics.count("backward", instances)
-            step.work += instances
+            step.statistics.count("backward", len(support.bindings))
             tables.append(body_tables(support, step.engine.dictionary, step.stratum.may_derive))
         found = step.engine.facts(joined(tables)).intersection(unproved)
         return found.difference(self.true).difference(self.checked)

@@ -1,11 +1,12 @@
 """`auto`: which algorithm an update uses, and why.
 
 Where no rule of a stratum is recursive, one look for another derivation decides. In a recursive
-stratum, Backward/Forward and DRed race: each goes on while it has taken less time than the other,
-so that the update takes at most about twice the time of the better one, whether facts have many
-proofs (Backward/Forward wins) or are truly lost (DRed may win). An instance costs the two between
-2 and 200 ns, so that the clock decides, not a count; what the update does is the same either way.
-Past the equilibrium of Motik et al. 2015, §5, everything is derived anew.
+stratum, Backward/Forward begins. If it checks many more facts than it was asked about, DRed enters
+a race with it: each goes on while it has taken less time than the other, so that the update takes
+at most about twice the time of the better one, whether facts have many proofs (Backward/Forward
+wins) or are truly lost (DRed may win). An instance costs the two between 2 and 200 ns, so that the
+clock decides, not a count; what the update does is the same either way. Past the equilibrium of
+Motik et al. 2015, §5, everything is derived anew.
 """
 
 from __future__ import annotations
@@ -23,15 +24,18 @@ from corollary.algorithms.step import Removal, Step
 from corollary.core.engine import F
 from corollary.core.statistics import Statistics
 
-_HEAD_START = 0.003  # seconds that Backward/Forward is given before DRed begins
+_HARD = 1024  # facts checked beyond a few for each goal, from which on DRed enters
 
 
-# One changed fact costs an update about as much as deriving so many facts anew.
-_CHANGE = 100
+# A changed fact costs an update about as much as deriving so many facts anew.
+_CHANGE = 80
 
 
 def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances: int) -> str | None:
     """Why everything should be derived anew, None if it should not.
+
+    `instances` were considered when everything was last derived; deriving it anew is taken to cost
+    as much for each fact that is explicit then.
 
     >>> worth_rematerializing(1, 0, 1_000, 1_500) is None
     True
@@ -39,7 +43,10 @@ def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances:
     'derived anew: 900 of 1,000 explicit facts are deleted, 0 inserted'
     """
     changed = deleted + inserted
-    if changed <= 100 or (3 * deleted < explicit and _CHANGE * changed < explicit + instances):
+    if changed <= 100:
+        return None
+    left = explicit - deleted + inserted
+    if _CHANGE * changed * max(1, explicit) < (explicit + instances) * left:
         return None
     return (
         f"derived anew: {deleted:,} of {explicit:,} explicit facts are deleted,"
@@ -71,18 +78,19 @@ class Auto(Generic[F]):
         careful = replace(step, statistics=Statistics("", ""))
         quick = replace(step, statistics=Statistics("", ""))
         runs = {"bf": BackwardForward[F]().delete(careful), "dred": DRed[F]().delete(quick)}
-        spent = {"bf": -_HEAD_START, "dred": 0.0}
+        spent = {"bf": 0.0, "dred": 0.0}
         removal: Removal[F] | None = None
+        turn, hard = "bf", False
         while removal is None:
-            turn = min(spent, key=lambda name: spent[name])
+            if hard:
+                turn = min(spent, key=lambda name: spent[name])
             started = perf_counter()
             try:
-                next(runs[turn])
+                hard |= next(runs[turn]) > _HARD
             except StopIteration as stop:
                 removal = stop.value
             spent[turn] += perf_counter() - started
         for each in (careful, quick):
-            step.work += each.work
             step.statistics.include(each.statistics)
         winner = "Backward/Forward" if turn == "bf" else "DRed, faster than Backward/Forward,"
         self._chosen[winner + " in {} with recursion"] += 1

@@ -14,7 +14,7 @@ of its stratum. Rules that stay are ordered by the strata of the new program.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
@@ -58,7 +58,6 @@ class Step(Generic[F]):
     lost: F  # explicit facts of this stratum that are deleted, heads of removed rules
     gained: F  # explicit facts of this stratum that are inserted
     counters: Counters[F] | None = None
-    work: int = field(default=0)  # rule instances considered so far
 
     def only_own(self, facts: F) -> F:
         """The facts of this stratum's predicates."""
@@ -144,26 +143,20 @@ class Step(Generic[F]):
     def count(self, phase: str, derived: Derived[F]) -> Derived[F]:
         """Put the instances of a derivation into the statistics."""
         self.statistics.count(phase, derived.instances)
-        self.work += derived.instances
         return derived
 
     def supported(self, heads: F, facts: F, rules: Sequence[CompiledRule], phase: str) -> F:
-        """Those heads that a rule derives from `facts` in one step, rule by rule."""
-        found = self.nothing
-        for rule in rules:
-            if not len(heads):
-                break
-            derived = self.count(phase, self.engine.derive([rule], facts, heads=heads)).facts
-            found = found.union(derived)
-            heads = heads.difference(derived)
-        return found
+        """Those heads that a rule derives from `facts` in one step."""
+        if not len(heads) or not rules:
+            return self.nothing
+        return self.count(phase, self.engine.derive(rules, facts, heads=heads)).facts
 
 
 class Algorithm(Protocol[F]):
     """How a stratum loses facts, and gains them."""
 
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
-        """Find what leaves the stratum; tells after every round how much work was done."""
+        """Find what leaves the stratum; yields after every round."""
         ...
 
     def insert(self, step: Step[F], rederived: F) -> F:

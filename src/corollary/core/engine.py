@@ -131,8 +131,10 @@ class Engine(Protocol[F]):
         """Π[facts, negative : delta, negative_delta]; without deltas, Π[facts, negative].
 
         `negative` is `facts` if left out; `delta` is a subset of `facts`, and `negative_delta` has
-        nothing in common with `negative`. With `heads`, only instances whose head is one of them
-        are considered. Each rule instance is considered once.
+        nothing in common with `negative`. Each rule instance is considered once.
+
+        With `heads`, only instances whose head is one of them are considered; and without deltas
+        and counts, one instance of a head is enough, so that there may be fewer than all.
         """
         ...
 

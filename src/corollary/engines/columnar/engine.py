@@ -17,6 +17,7 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, OnRound, Support
 from corollary.engines.columnar import dense, linear
 from corollary.engines.columnar.budget import Budget
+from corollary.engines.columnar.checks import check_of
 from corollary.engines.columnar.compose import compose_into, shapes
 from corollary.engines.columnar.counts import ColumnarCounts
 from corollary.engines.columnar.facts import (
@@ -85,8 +86,10 @@ class ColumnarEngine:
         counted: bool = False,
     ) -> Derived[ColumnarFacts]:
         """Π[facts, negative : delta, negative_delta], of these heads only if they are given."""
-        sink = Sink(self.space, counted=counted)
         absent = negative if negative is not None else facts
+        if heads is not None and delta is None and negative_delta is None and not counted:
+            return self._some(rules, facts, absent, heads)
+        sink = Sink(self.space, counted=counted)
         if delta is None and negative_delta is None:
             jobs = [(rule, plain_reading(rule, facts, absent)) for rule in rules]
         else:
@@ -102,6 +105,49 @@ class ColumnarEngine:
         self._run(jobs, absent, sink, heads)
         derived = sink.facts(self.workers)
         return Derived(derived, sink.instances, counts=sink.counts(derived) if counted else None)
+
+    def _some(
+        self,
+        rules: Sequence[CompiledRule],
+        facts: ColumnarFacts,
+        absent: ColumnarFacts,
+        heads: ColumnarFacts,
+    ) -> Derived[ColumnarFacts]:
+        """The heads that some rule derives; a head is not looked at again when one was found."""
+        left = dict(heads.relations)
+        instances = 0
+        for rule in rules:
+            predicate = rule.head.predicate
+            if rule.head.wide:
+                sink = Sink(self.space)
+                reading = plain_reading(rule, facts, absent)
+                self._evaluate(rule, reading, absent, sink, ColumnarFacts(self.space, left))
+                found = sink.facts(self.workers)
+                left |= {p: left[p].difference(r) for p, r in found.relations.items()}
+                instances += len(found)
+                continue
+            asked = left.get(predicate)
+            if asked is None or not asked.runs:
+                continue
+            check = check_of(rule)
+            if check is not None:
+                keys = asked.keys()
+                mask = check(keys, facts.relation(rule.body[0]))
+                count = int(np.count_nonzero(mask))
+                if count:
+                    left[predicate] = Relation.of(asked.arity, keys[~mask])
+            else:
+                sink = Sink(self.space)
+                reading = plain_reading(rule, facts, absent)
+                self._evaluate(
+                    rule, reading, absent, sink, ColumnarFacts(self.space, {predicate: asked})
+                )
+                relation = sink.facts(self.workers).relations.get(predicate)
+                count = len(relation) if relation is not None else 0
+                if relation is not None:
+                    left[predicate] = asked.difference(relation)
+            instances += count
+        return Derived(heads.difference(ColumnarFacts(self.space, left)), instances)
 
     def close(
         self,
