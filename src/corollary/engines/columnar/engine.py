@@ -115,7 +115,8 @@ class ColumnarEngine:
                 for finish in (linear.finish, dense.finish):
                     done = finish(compositions, old, delta, self.workers, told)
                     if done is not None:
-                        result = result.union(ColumnarFacts(self.space, done.relations))
+                        last = ColumnarFacts(self.space, done.relations).apart_from(result)
+                        result = result.union(last).apart_from(facts)
                         return Derived(result, instances + done.instances, rounds + done.rounds)
             rounds += 1
             sink = Sink(self.space)
@@ -128,10 +129,10 @@ class ColumnarEngine:
             instances += sink.instances
             old = settled(full, delta)
             delta = unknown(sink.facts(self.workers), old)
-            result = result.union(delta)
+            result = result.union(delta.apart_from(result))
             if on_round is not None:
                 on_round(rounds, len(result))
-        return Derived(result, instances, rounds)
+        return Derived(result.apart_from(facts), instances, rounds)
 
     def support(
         self, rules: Sequence[CompiledRule], heads: ColumnarFacts, *, within: ColumnarFacts

@@ -39,6 +39,7 @@ class ColumnarFacts:
         self.space = space
         self.relations = {p: r for p, r in relations.items() if r.runs}
         self._wide: dict[Predicate, Relation] = {}
+        self._apart_from: ColumnarFacts | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self.relations.values()))
@@ -62,13 +63,21 @@ class ColumnarFacts:
 
     def union(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts of both."""
+        apart = other._apart_from is self
         relations = dict(self.relations)
         for predicate, relation in other.relations.items():
             mine = relations.get(predicate)
-            relations[predicate] = relation if mine is None else mine.union(relation)
+            relations[predicate] = relation if mine is None else mine.union(relation, apart=apart)
         result = ColumnarFacts(self.space, relations)
         for wide, relation in self._wide.items():
             result._wide[wide] = relation.union(other.wide(wide))
+        return result
+
+    def apart_from(self, other: ColumnarFacts) -> ColumnarFacts:
+        """The same facts, none of which the other set has, so that a union need not compare."""
+        result = ColumnarFacts(self.space, self.relations)
+        result._wide.update(self._wide)
+        result._apart_from = other
         return result
 
     def difference(self, other: ColumnarFacts) -> ColumnarFacts:

@@ -241,16 +241,18 @@ class Relation:
             mask &= ~dead
         return mask
 
-    def union(self, other: Relation) -> Relation:
-        """The facts of both."""
+    def union(self, other: Relation, *, apart: bool = False) -> Relation:
+        """The facts of both; if they are known to be apart, nothing is looked for in the other."""
         if not self.runs or self is other:
             return other
         if not other.runs:
             return self
         if len(other) > len(self):
             self, other = other, self
-        new = self.missing(other.keys())
         dead = self.dead
+        if apart and dead is None:
+            return Relation(self.arity, _settled((*self.runs, other.run())))
+        new = self.missing(other.keys())
         if dead is not None:
             # Keys that are dead in a run come back to life; what is left is new to every run.
             revived = kernels.select(new, dead.keys, True)
