@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.engine import OnRound
-from corollary.engines.columnar import kernels
+from corollary.engines.columnar import kernels, shared
 from corollary.engines.columnar.bits import lowest
 from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.kernels import Keys, compiled
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run
+from corollary.engines.columnar.shared import PART
 from corollary.engines.columnar.workers import Workers
+from corollary.lang.stratify import Predicate
 
-_PART = 1 << 20  # pairs that are written at once
 _MANY = 1 << 15  # pairs of the frontier from which on several threads pay
 _SHARE = 8  # worth it if the delta is at least 1/8 of the relation, whose pairs are read again
 
@@ -60,8 +61,14 @@ def finish(
     steps = _steps(rules, backwards, old)
     if len(steps) == 0:
         return Finished({}, 0, 1)
-    size = max(map(kernels.largest_low, (frontier.keys, known.keys, steps.keys))) + 1
+    runs = (steps,) if frontier is steps and not known else (frontier, known, steps)
+    size = max(kernels.largest_low(run.keys) for run in runs) + 1
     size = max(size, int(steps.keys[-1] >> HIGH) + 1)
+    budget = old.space.budget
+    if not known:
+        closed = shared.close(frontier, steps.keys, size, workers, budget, on_round)
+        if closed is not None:
+            return _finished(head, closed.pairs, backwards, closed.instances, closed.rounds)
     starts, targets = kernels.offsets(steps.keys, HIGH, size), kernels.halves(steps.keys)[1]
 
     def follow(part: Run) -> tuple[Keys, int, int]:
@@ -73,7 +80,7 @@ def finish(
         out: Keys = np.empty(16 * len(part), np.uint64)
         n = place = instances = rounds = 0
         while place < len(part):
-            old.space.budget.reserve(16 * _PART, "closing a linear rule")
+            budget.reserve(16 * PART, "closing a linear rule")
             out, n, place, more, chain = reach(
                 part.keys,
                 place,
@@ -87,7 +94,7 @@ def finish(
                 queue,
                 out,
                 n,
-                n + _PART,
+                n + PART,
             )
             instances += more
             rounds = max(rounds, chain)
@@ -99,9 +106,16 @@ def finish(
     parts = frontier.sliced_by_subject(threads)
     done = workers.map(follow, parts)
     pairs = [keys for keys, _, _ in done]
-    run = turned(Run(np.concatenate(pairs) if len(pairs) > 1 else pairs[0]), backwards)
+    whole = np.concatenate(pairs) if len(pairs) > 1 else pairs[0]
     instances = sum(instances for _, instances, _ in done)
     rounds = max((rounds for _, _, rounds in done), default=0)
+    return _finished(head, whole, backwards, instances, rounds)
+
+
+def _finished(
+    head: Predicate, pairs: Keys, backwards: bool, instances: int, rounds: int
+) -> Finished:
+    run = turned(Run(pairs), backwards)
     return Finished({head: Relation(2, (run,))} if len(run) else {}, instances, rounds)
 
 
