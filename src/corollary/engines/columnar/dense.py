@@ -53,7 +53,7 @@ def nodes(rules: list[Shape], full: ColumnarFacts, budget: Budget) -> npt.NDArra
         return None
     if budget.limit is not None and resident() + room > budget.limit:
         return None
-    return kernels.marked(marks).astype(np.uint32)
+    return np.flatnonzero(marks).astype(np.uint32)
 
 
 class Matrix:

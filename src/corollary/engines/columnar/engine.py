@@ -24,19 +24,14 @@ from corollary.engines.columnar.readings import (
     Job,
     Reading,
     delta_readings,
-    independent,
     plain_reading,
     rename_into,
     split,
 )
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.sink import Sink
-from corollary.engines.columnar.workers import Workers
+from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
-
-# Facts to read below which threads cost more than they gain: with 10 M facts a closure of 61 ms
-# took 68 ms on two threads, with 100 M facts one of 865 ms took 694 ms.
-_MANY = 1 << 24
 
 
 class ColumnarEngine:
@@ -55,8 +50,8 @@ class ColumnarEngine:
         self, dictionary: Dictionary, *, threads: int = 1, limit_memory: int | None = None
     ) -> None:
         self.dictionary = dictionary
-        self.space = Space(dictionary, Budget(limit_memory))
         self.workers = Workers(threads)
+        self.space = Space(dictionary, Budget(limit_memory), self.workers)
 
     def facts(self, tables: Mapping[Predicate, Ids]) -> ColumnarFacts:
         """A set of facts from rows."""
@@ -64,6 +59,7 @@ class ColumnarEngine:
             self.space, {p: self.space.relation(rows) for p, rows in tables.items() if len(rows)}
         )
 
+    @assisted
     def derive(
         self,
         rules: Sequence[CompiledRule],
@@ -90,9 +86,10 @@ class ColumnarEngine:
                 for reading in delta_readings(rule, old, changed, facts, absent, removed)
             ]
         self._run(jobs, absent, sink)
-        derived = sink.facts(self.workers)
+        derived = sink.facts()
         return Derived(derived, sink.instances, counts=sink.counts(derived) if counted else None)
 
+    @assisted
     def close(
         self,
         rules: Sequence[CompiledRule],
@@ -128,7 +125,7 @@ class ColumnarEngine:
             self._run(jobs, absent, sink)
             instances += sink.instances
             old = settled(full, delta)
-            delta = unknown(sink.facts(self.workers), old)
+            delta = unknown(sink.facts(), old)
             result = result.union(delta.apart_from(result))
             if on_round is not None:
                 on_round(rounds, len(result))
@@ -159,25 +156,21 @@ class ColumnarEngine:
                 yield Support(rule, np.concatenate(parts))
 
     def _run(self, jobs: list[Job], groups: ColumnarFacts, sink: Sink) -> None:
-        """Evaluate rules into the sink, on several threads where that is safe and worth it."""
-        if (
-            self.workers.threads == 1
-            or sink.counted
-            or sum(len(r) for _, reading in jobs for r in reading.atoms) < _MANY
-            or not all(independent(rule) for rule, _ in jobs)
-        ):
-            for rule, reading in jobs:
-                self._evaluate(rule, reading, groups, sink)
-            return
+        """Evaluate rules into the sink; large joins in parts, on several threads."""
 
         def evaluate(job: Job) -> Sink:
             part = Sink(self.space)
             self._evaluate(*job, groups, part)
             return part
 
-        parts = [part for job in jobs for part in split(job, self.workers.threads)]
-        for part in self.workers.map(evaluate, parts):
-            sink.include(part)
+        threads = 1 if sink.counted else self.workers.threads
+        for job in jobs:
+            parts = split(job, threads) if threads > 1 else [job]
+            if len(parts) == 1:
+                self._evaluate(*job, groups, sink)
+            else:
+                for part in self.workers.map(evaluate, parts):
+                    sink.include(part)
 
     def _evaluate(
         self, rule: CompiledRule, reading: Reading, groups: ColumnarFacts, sink: Sink

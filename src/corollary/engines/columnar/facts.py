@@ -10,15 +10,17 @@ from corollary.core.compile import TRIPLES, TYPES, Pattern, covers
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.relation import Packing, Relation
+from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
 
 
 class Space:
-    """What the facts of one engine share: terms, the packing of rows into keys, the budget."""
+    """What the facts of one engine share: terms, the packing of rows, budget and threads."""
 
-    def __init__(self, dictionary: Dictionary, budget: Budget) -> None:
+    def __init__(self, dictionary: Dictionary, budget: Budget, workers: Workers) -> None:
         self.dictionary = dictionary
         self.budget = budget
+        self.workers = workers
         self.packing = Packing()
 
     def relation(self, rows: Ids) -> Relation:
@@ -41,6 +43,11 @@ class ColumnarFacts:
         self._wide: dict[Predicate, Relation] = {}
         self._apart_from: ColumnarFacts | None = None
 
+    @property
+    def workers(self) -> Workers:
+        """The threads of the engine."""
+        return self.space.workers
+
     def __len__(self) -> int:
         return sum(map(len, self.relations.values()))
 
@@ -61,6 +68,7 @@ class ColumnarFacts:
             columns = [column[order] for column in columns]
         return np.stack(columns, axis=1)
 
+    @assisted
     def union(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts of both."""
         apart = other._apart_from is self
@@ -74,12 +82,11 @@ class ColumnarFacts:
         return result
 
     def apart_from(self, other: ColumnarFacts) -> ColumnarFacts:
-        """The same facts, none of which the other set has, so that a union need not compare."""
-        result = ColumnarFacts(self.space, self.relations)
-        result._wide.update(self._wide)
-        result._apart_from = other
-        return result
+        """Remember that the other set has none of these facts, so that a union need not compare."""
+        self._apart_from = other
+        return self
 
+    @assisted
     def difference(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts that the other set does not have."""
         relations = dict(self.relations)
@@ -91,6 +98,7 @@ class ColumnarFacts:
             result._wide[wide] = relation.difference(other.wide(wide))
         return result
 
+    @assisted
     def intersection(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts that both have."""
         both = self.relations.keys() & other.relations.keys()

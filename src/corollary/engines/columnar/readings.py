@@ -41,7 +41,7 @@ def independent(rule: CompiledRule) -> bool:
 def split(job: Job, parts: int) -> list[Job]:
     """The job in parts that together consider the same instances: its first atom is cut."""
     rule, reading = job
-    if len(rule.body) < 2 or orientation(rule) is not None:
+    if len(rule.body) < 2 or orientation(rule) is not None or not independent(rule):
         return [job]
     sources = [Source(p.arguments, r) for p, r in zip(rule.body, reading.atoms, strict=True)]
     at = starting_atom(sources, reading.first)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.dictionary import Ids
-from corollary.engines.columnar import kernels
+from corollary.engines.columnar import kernels, sets
 from corollary.engines.columnar.kernels import Keys
 
 EMPTY: Keys = np.zeros(0, np.uint64)
@@ -97,7 +97,7 @@ class Run:
     def swapped(self) -> Run:
         """The pairs with subject and object exchanged."""
         if self._swapped is None:
-            run = Run(kernels.swap(self.keys))
+            run = Run(sets.swap(self.keys))
             run._swapped = self
             self._swapped = run
         return self._swapped
@@ -106,7 +106,7 @@ class Run:
     def subjects(self) -> Run:
         """The subjects of the pairs."""
         if self._subjects is None:
-            self._subjects = Run(kernels.distinct_high(self.keys))
+            self._subjects = Run(sets.unique(self.keys, HIGH))
         return self._subjects
 
     @property
@@ -115,9 +115,8 @@ class Run:
         if self._swapped is not None:
             return self._swapped.subjects
         if self._objects is None:
-            marks = np.zeros(kernels.largest_low(self.keys) + 1, np.uint8)
-            kernels.mark(marks, self.keys, NONE)
-            self._objects = Run(kernels.marked(marks) if len(self) else EMPTY)
+            largest = kernels.largest_low(self.keys)
+            self._objects = Run(sets.numbers([self.keys], largest) if len(self) else EMPTY)
         return self._objects
 
     def sliced_by_subject(self, parts: int) -> list[Run]:
@@ -145,7 +144,7 @@ class Run:
         if self._bitmap is None and self._worth_indexing(probes, NONE):
             self._bitmap = kernels.bitmap(self.keys, (int(self.keys[-1]) >> 6) + 1)
         if self._bitmap is not None:
-            kernels.member_bitmap(probes, self._bitmap, mask)
+            sets.look_up(probes, self._bitmap, mask)
         else:
             kernels.member(probes, self.keys, mask)
 
@@ -227,8 +226,8 @@ class Relation:
             return self.runs[0]
         keys = EMPTY
         for run in reversed(self.runs):
-            keys = kernels.merge(keys, run.keys) if len(keys) else run.keys
-        return Run(kernels.select(keys, self.dead.keys, False) if self.dead else keys)
+            keys = sets.merge(keys, run.keys) if len(keys) else run.keys
+        return Run(sets.select(keys, self.dead.keys, False) if self.dead else keys)
 
     def contains(self, probes: Keys | Ids) -> npt.NDArray[np.bool_]:
         """Which probes are facts; ids are keys of facts with one argument."""
@@ -255,10 +254,10 @@ class Relation:
         new = self.missing(other.keys())
         if dead is not None:
             # Keys that are dead in a run come back to life; what is left is new to every run.
-            revived = kernels.select(new, dead.keys, True)
+            revived = sets.select(new, dead.keys, True)
             if len(revived):
-                dead = Run(kernels.select(dead.keys, revived, False))
-                new = kernels.select(new, revived, False)
+                dead = Run(sets.select(dead.keys, revived, False))
+                new = sets.select(new, revived, False)
         if not len(new):
             return self if dead is self.dead else Relation(self.arity, self.runs, dead or None)
         return Relation(self.arity, _settled((*self.runs, Run(new))), dead)
@@ -267,7 +266,7 @@ class Relation:
         """Those of the keys that are not facts, in order."""
         for run in self.runs:
             if self.dead is None:
-                keys = kernels.select(keys, run.keys, False)
+                keys = sets.select(keys, run.keys, False)
         if self.dead is not None and len(keys):
             keys = keys[~self.contains(keys)]
         return keys
@@ -296,9 +295,9 @@ class Relation:
         gone = gone[self.contains(gone)]
         if not len(gone):
             return self
-        dead = kernels.merge(self.dead.keys, gone) if self.dead else gone
+        dead = sets.merge(self.dead.keys, gone) if self.dead else gone
         if _RATIO * len(dead) > sum(map(len, self.runs)):
-            return Relation.of(self.arity, kernels.select(self.keys(), gone, False))
+            return Relation.of(self.arity, sets.select(self.keys(), gone, False))
         return Relation(self.arity, self.runs, Run(dead))
 
     def intersection(self, other: Relation) -> Relation:
@@ -314,10 +313,10 @@ def as_set(keys: Keys) -> Keys:
     order = kernels.order(keys)
     if order < 0:
         keys = np.sort(keys)
-    return keys if order == 1 else kernels.unique(keys)
+    return keys if order == 1 else sets.unique(keys)
 
 
 def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
     while len(runs) > 1 and len(runs[-2]) < _RATIO * len(runs[-1]):
-        runs = (*runs[:-2], Run(kernels.merge(runs[-2].keys, runs[-1].keys)))
+        runs = (*runs[:-2], Run(sets.merge(runs[-2].keys, runs[-1].keys)))
     return runs
