@@ -159,7 +159,8 @@ def reach(
     """
     instances = longest = 0
     many = len(used) > 64  # else all words of `used` are looked at, and `top` is not needed
-    low32, one = np.uint64(0xFFFFFFFF), np.uint64(1)
+    # Places are unsigned: signed ones are checked for being counted from the end.
+    low32, zero, one = np.uint64(0xFFFFFFFF), np.uint64(0), np.uint64(1)
     six, low6 = np.uint32(6), np.uint32(63)
     at_known = 0
     while place < len(frontier) and n < enough:
@@ -171,42 +172,42 @@ def reach(
         while at_known < len(known) and known[at_known] >> np.uint64(32) == x:
             marks[known[at_known] & low32] = 1
             at_known += 1
-        tail = 0
+        tail = zero
         while place < len(frontier) and frontier[place] >> np.uint64(32) == x:
             z = np.uint32(frontier[place] & low32)
             marks[z] = 1
             queue[tail] = z
-            tail += 1
+            tail += one
             place += 1
         given = tail
-        level, chain, i = tail, 0, 0
+        level, chain, i = tail, 0, zero
         while i < tail:
             y = queue[i]
-            begin, end = starts[y], starts[y + np.uint32(1)]
-            instances += end - begin
+            begin, end = np.uint64(starts[y]), np.uint64(starts[y + np.uint32(1)])
+            instances += int(end - begin)
             for j in range(begin, end):
                 # without a branch: whether z is new is hard to predict
                 z = targets[j]
                 queue[tail] = z
-                tail += 1 - marks[z]
+                tail += one - np.uint64(marks[z])
                 marks[z] = 1
-            i += 1
+            i += one
             if i == level:
                 chain += 1
                 level = tail
         longest = max(longest, chain)
-        new = tail - given
+        new = int(tail - given)
         if n + new > len(out):
             grown = np.empty(max(n + new, 2 * len(out)), np.uint64)
             grown[:n] = out[:n]
             out = grown
         for j in range(first_known, at_known):
             marks[known[j] & low32] = 0
-        for i in range(given):
-            marks[queue[i]] = 0
+        for k in range(given):
+            marks[queue[k]] = 0
         # Put the new objects in order: set their bits, read them off, clear everything.
-        for i in range(given, tail):
-            z = queue[i]
+        for k in range(given, tail):
+            z = queue[k]
             marks[z] = 0
             w = z >> six
             u = w >> six
@@ -214,6 +215,7 @@ def reach(
             used[u] |= one << np.uint64(w & low6)
             if many:
                 top[u >> six] |= one << np.uint64(u & low6)
+        at = np.uint64(n)
         for t in range(len(top)):
             pending = top[t] if many else ~np.uint64(0) >> np.uint64(64 - len(used))
             top[t] = np.uint64(0)
@@ -229,7 +231,8 @@ def reach(
                     bits[w] = np.uint64(0)
                     base = head | np.uint64(w << six)
                     while word:
-                        out[n] = base | np.uint64(lowest(word))
+                        out[at] = base | np.uint64(lowest(word))
                         word &= word - one
-                        n += 1
+                        at += one
+        n += new
     return out, n, place, instances, longest
