@@ -80,19 +80,19 @@ def gallop(a: Keys, x: np.uint64, start: int) -> int:
 @compiled
 def select(a: Keys, b: Keys, keep: bool, out: Keys) -> int:
     """Write a ∩ b if `keep`, else a \\ b; gallops through b, so that a small a costs little."""
-    n = j = 0
+    n = j = np.uint64(0)  # unsigned: signed places are checked for being counted from the end
+    one, size = np.uint64(1), np.uint64(len(b))
     dense = len(b) < 8 * len(a)
-    for i in range(len(a)):
-        x = a[i]
+    for x in a:
         if dense:
-            while j < len(b) and b[j] < x:
-                j += 1
+            while j < size and b[j] < x:
+                j += one
         else:
-            j = gallop(b, x, j)
-        if (j < len(b) and b[j] == x) == keep:
+            j = np.uint64(gallop(b, x, int(np.int64(j))))
+        if (j < size and b[j] == x) == keep:
             out[n] = x
-            n += 1
-    return n
+            n += one
+    return int(n)
 
 
 @compiled
