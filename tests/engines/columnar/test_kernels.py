@@ -85,6 +85,9 @@ def test_as_set(a: Keys) -> None:
 @given(wide_pairs)
 def test_swap(a: Keys) -> None:
     assert sets.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sets, "_FEW", 0)
+        assert sets.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
 
 
 @given(wide_pairs, st.lists(wide, max_size=30).map(array))
