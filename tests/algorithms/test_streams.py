@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corollary.engines.columnar import dense, linear, relation
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
 from tests.algorithms.replay import replay, states
@@ -34,6 +35,19 @@ def test_random_programs(seed: int) -> None:
 @given(SEEDS)
 def test_random_graphs(seed: int) -> None:
     check(stream(seed, composition(seed)))
+
+
+@pytest.mark.parametrize("path", ["keys", "bits"])
+def test_dead_keys_on_every_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small sets are compacted when something is deleted; here dead keys stay, as in large ones."""
+    monkeypatch.setattr(relation, "_SPARSE", 1)
+    if path == "bits":
+        monkeypatch.setattr(dense, "_LEAST", 0)
+        monkeypatch.setattr(linear, "finish", lambda *arguments: None)
+    for seed in range(25):
+        check(stream(seed, composition(seed)))
+        if path == "keys":
+            check(stream(seed))
 
 
 def test_the_streams_hold_what_they_should() -> None:

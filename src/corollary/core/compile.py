@@ -58,7 +58,10 @@ def home(atom: Atom) -> Predicate:
 
 def home_terms(atom: Atom) -> tuple[Term, ...]:
     """The terms that the predicate leaves open: subject and object, or the member of a class."""
-    predicate = home(atom)
+    return _open_terms(atom, home(atom))
+
+
+def _open_terms(atom: Atom, predicate: Predicate) -> tuple[Term, ...]:
     if predicate.relation != TRIPLE or predicate.property is None:
         return atom.terms
     subject, _, object_ = atom.terms
@@ -80,10 +83,10 @@ class Pattern:
     predicate: Predicate
     arguments: tuple[Argument, ...]
 
-    @cached_property
+    @property
     def wide(self) -> bool:
         """Whether the atom stands for many predicates."""
-        return self.predicate in (TRIPLES, TYPES)
+        return self.predicate.relation == TRIPLE and self.predicate in (TRIPLES, TYPES)
 
     @cached_property
     def variables(self) -> tuple[int, ...]:
@@ -142,7 +145,9 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
         return -1 - dictionary.id(term)
 
     def pattern(atom: Atom, scope: dict[Variable, int]) -> Pattern:
-        return Pattern(home(atom), tuple(argument(term, scope) for term in home_terms(atom)))
+        predicate = home(atom)
+        terms = _open_terms(atom, predicate)
+        return Pattern(predicate, tuple([argument(term, scope) for term in terms]))
 
     def grouping(aggregate: Aggregate) -> Grouping:
         inner: dict[Variable, int] = {}

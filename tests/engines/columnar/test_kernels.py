@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corollary.engines.columnar import dense, kernels
+from corollary.engines.columnar import dense, kernels, sets
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Packing, as_set
 
@@ -19,7 +19,7 @@ def array(numbers: list[int]) -> Keys:
     return np.array(numbers, np.uint64)
 
 
-sets = st.lists(keys, max_size=60, unique=True).map(lambda numbers: array(sorted(numbers)))
+key_sets = st.lists(keys, max_size=60, unique=True).map(lambda numbers: array(sorted(numbers)))
 small_sets = st.lists(small, max_size=30, unique=True).map(lambda numbers: array(sorted(numbers)))
 pairs = st.lists(st.tuples(small, small), max_size=60, unique=True).map(
     lambda found: array(sorted(x << 32 | y for x, y in found))
@@ -33,11 +33,11 @@ def halves(a: Keys) -> list[tuple[int, int]]:
     return [(int(x) >> 32, int(x) & 0xFFFFFFFF) for x in a]
 
 
-@given(sets, sets)
+@given(key_sets, key_sets)
 def test_set_operations(a: Keys, b: Keys) -> None:
-    assert np.array_equal(kernels.merge(a, b), np.union1d(a, b))
-    assert np.array_equal(kernels.select(a, b, True), np.intersect1d(a, b))
-    assert np.array_equal(kernels.select(a, b, False), np.setdiff1d(a, b))
+    assert np.array_equal(sets.merge(a, b), np.union1d(a, b))
+    assert np.array_equal(sets.select(a, b, True), np.intersect1d(a, b))
+    assert np.array_equal(sets.select(a, b, False), np.setdiff1d(a, b))
 
 
 @pytest.mark.parametrize("factor", [1, 100])
@@ -46,11 +46,11 @@ def test_set_operations_of_unequal_sizes(factor: int) -> None:
     a = np.unique(rng.integers(0, 10**6, 1000, np.uint64))
     b = np.unique(rng.integers(0, 10**6, 1000 * factor, np.uint64))
     for x, y in ((a, b), (b, a)):
-        assert np.array_equal(kernels.select(x, y, True), np.intersect1d(x, y))
-        assert np.array_equal(kernels.select(x, y, False), np.setdiff1d(x, y))
+        assert np.array_equal(sets.select(x, y, True), np.intersect1d(x, y))
+        assert np.array_equal(sets.select(x, y, False), np.setdiff1d(x, y))
 
 
-@given(st.lists(keys, max_size=60).map(array), sets)
+@given(st.lists(keys, max_size=60).map(array), key_sets)
 def test_membership(probes: Keys, a: Keys) -> None:
     mask = np.zeros(len(probes), bool)
     kernels.member(probes, a, mask)
@@ -70,10 +70,8 @@ def test_membership_by_bitmap(probes: Keys, a: Keys) -> None:
 
 @given(pairs)
 def test_projections(a: Keys) -> None:
-    marks = np.zeros(41, np.uint8)
-    kernels.mark(marks, a, np.uint64(0))
-    assert kernels.marked(marks).tolist() == sorted({y for _, y in halves(a)})
-    assert kernels.distinct_high(a).tolist() == sorted({x for x, _ in halves(a)})
+    assert sets.numbers([a, a[::-1]], 41).tolist() == sorted({y for _, y in halves(a)})
+    assert sets.unique(a, np.uint64(32)).tolist() == sorted({x for x, _ in halves(a)})
     assert kernels.largest_low(a) == max((y for _, y in halves(a)), default=0)
 
 
@@ -86,7 +84,10 @@ def test_as_set(a: Keys) -> None:
 
 @given(wide_pairs)
 def test_swap(a: Keys) -> None:
-    assert kernels.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
+    assert sets.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sets, "_FEW", 0)
+        assert sets.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
 
 
 @given(wide_pairs, st.lists(wide, max_size=30).map(array))

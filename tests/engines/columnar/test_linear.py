@@ -1,15 +1,16 @@
-"""Linear closures subject by subject equal those round by round, whatever the ids."""
+"""Linear closures at once equal those round by round, whatever the ids and the way."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corollary.algorithms.seminaive import materialize
 from corollary.core.dictionary import Dictionary
-from corollary.engines.columnar import linear
+from corollary.engines.columnar import linear, shared
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -23,12 +24,22 @@ nodes = st.sampled_from([0, 1, 63, 64, 65, 4095, 4096, 262_143, 262_144, 300_000
 pairs = st.lists(st.tuples(nodes, nodes), min_size=1, max_size=25)
 
 
+# Subject by subject; with shared rows of bits in one call; in several calls, a few pairs each.
+WAYS: dict[str, dict[str, object]] = {
+    "subjects": {"close": lambda *arguments: None},
+    "one call": {},
+    "calls": {"_SMALL": 0, "_MANY": 0, "_NARROW": 0, "_WORDS": 1 << 40, "PART": 2},
+}
+
+
 @pytest.mark.parametrize("rules", [LEFT, RIGHT, TWO], ids=["left", "right", "two"])
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("way", WAYS)
 @given(edges=pairs, start=pairs, back=pairs)
 def test_differential_rounds(
     rules: str,
     threads: int,
+    way: str,
     edges: list[tuple[int, int]],
     start: list[tuple[int, int]],
     back: list[tuple[int, int]],
@@ -43,10 +54,34 @@ def test_differential_rounds(
         done = materialize(Program.parse(rules), engine.facts(tables), engine)
         return done.facts.rows(Predicate("path")).tolist(), done.statistics.derivations
 
-    at_once = closed()
     with pytest.MonkeyPatch.context() as patch:
+        for name, value in WAYS[way].items():
+            patch.setattr(shared, name, value)
+        at_once = closed()
         patch.setattr(linear, "finish", lambda *arguments: None)
         assert at_once == closed()
+
+
+def test_shared_rows_of_many_nodes() -> None:
+    rng = np.random.default_rng(0)
+    ends = np.sort(rng.integers(0, 3000, (20_000, 2), np.uint32), axis=1)
+    tables = {Predicate("edge"): ends[ends[:, 0] < ends[:, 1]]}
+    program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . " + LEFT)
+
+    def closed(threads: int) -> tuple[npt.NDArray[np.uint32], dict[str, int]]:
+        engine = ColumnarEngine(Dictionary(), threads=threads)
+        done = materialize(program, engine.facts(tables), engine)
+        return done.facts.rows(Predicate("path")), done.statistics.derivations
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared, "close", lambda *arguments: None)
+        expected, derivations = closed(1)
+    for threads in (1, 2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shared, "_MANY", 1000)
+            found, counts = closed(threads)
+        assert np.array_equal(found, expected)
+        assert counts == derivations
 
 
 def test_an_update_continues_from_what_is_known() -> None:

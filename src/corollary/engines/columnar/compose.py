@@ -57,8 +57,8 @@ def compose_into(
         return False
     left, left_swapped, right_swapped = shape
     relations = tuple(atoms)
-    lefts = _runs(relations[left])
-    rights = _runs(relations[1 - left])
+    lefts = relations[left].alive()
+    rights = relations[1 - left].alive()
     backwards = first is not None and first != left
     driving, driven = (rights, lefts) if backwards else (lefts, rights)
     size = sum(map(len, driving))
@@ -95,10 +95,6 @@ def compose_into(
                 result = Run(keys).swapped if backwards else Run(keys)
                 sink.add_run(rule.head.predicate, 2, result, instances)
     return True
-
-
-def _runs(relation: Relation) -> tuple[Run, ...]:
-    return (relation.run(),) if relation.dead else relation.runs
 
 
 def _top(run: Run) -> int:

@@ -53,7 +53,7 @@ def nodes(rules: list[Shape], full: ColumnarFacts, budget: Budget) -> npt.NDArra
         return None
     if budget.limit is not None and resident() + room > budget.limit:
         return None
-    return kernels.marked(marks).astype(np.uint32)
+    return np.flatnonzero(marks).astype(np.uint32)
 
 
 class Matrix:
@@ -87,7 +87,7 @@ def finish(
 
     def matrix(relation: Relation | None, swapped: bool = False) -> Matrix:
         made = Matrix(size)
-        for run in () if relation is None else relation.runs:
+        for run in () if relation is None else relation.alive():
             set_bits(made.bits, local, turned(run, swapped).keys)
         made.measure()
         return made

@@ -33,7 +33,6 @@ from corollary.engines.columnar.readings import (
     Job,
     Reading,
     delta_readings,
-    independent,
     open_readings,
     plain_reading,
     rename_into,
@@ -41,12 +40,8 @@ from corollary.engines.columnar.readings import (
 )
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.sink import Sink
-from corollary.engines.columnar.workers import Workers
+from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
-
-# Facts to read below which threads cost more than they gain: with 10 M facts a closure of 61 ms
-# took 68 ms on two threads, with 100 M facts one of 865 ms took 694 ms.
-_MANY = 1 << 24
 
 
 class ColumnarEngine:
@@ -65,8 +60,8 @@ class ColumnarEngine:
         self, dictionary: Dictionary, *, threads: int = 1, limit_memory: int | None = None
     ) -> None:
         self.dictionary = dictionary
-        self.space = Space(dictionary, Budget(limit_memory))
         self.workers = Workers(threads)
+        self.space = Space(dictionary, Budget(limit_memory), self.workers)
 
     def facts(self, tables: Mapping[Predicate, Ids]) -> ColumnarFacts:
         """A set of facts from rows."""
@@ -74,6 +69,7 @@ class ColumnarEngine:
             self.space, {p: self.space.relation(rows) for p, rows in tables.items() if len(rows)}
         )
 
+    @assisted
     def derive(
         self,
         rules: Sequence[CompiledRule],
@@ -103,7 +99,7 @@ class ColumnarEngine:
                 for reading in delta_readings(rule, old, changed, facts, absent, removed)
             ]
         self._run(jobs, absent, sink, heads)
-        derived = sink.facts(self.workers)
+        derived = sink.facts()
         return Derived(derived, sink.instances, counts=sink.counts(derived) if counted else None)
 
     def _some(
@@ -122,7 +118,7 @@ class ColumnarEngine:
                 sink = Sink(self.space)
                 reading = plain_reading(rule, facts, absent)
                 self._evaluate(rule, reading, absent, sink, ColumnarFacts(self.space, left))
-                found = sink.facts(self.workers)
+                found = sink.facts()
                 left |= {p: left[p].difference(r) for p, r in found.relations.items()}
                 instances += len(found)
                 continue
@@ -142,13 +138,14 @@ class ColumnarEngine:
                 self._evaluate(
                     rule, reading, absent, sink, ColumnarFacts(self.space, {predicate: asked})
                 )
-                relation = sink.facts(self.workers).relations.get(predicate)
+                relation = sink.facts().relations.get(predicate)
                 count = len(relation) if relation is not None else 0
                 if relation is not None:
                     left[predicate] = asked.difference(relation)
             instances += count
         return Derived(heads.difference(ColumnarFacts(self.space, left)), instances)
 
+    @assisted
     def close(
         self,
         rules: Sequence[CompiledRule],
@@ -171,7 +168,8 @@ class ColumnarEngine:
                 for finish in (linear.finish, dense.finish):
                     done = finish(compositions, old, delta, self.workers, told)
                     if done is not None:
-                        result = result.union(ColumnarFacts(self.space, done.relations))
+                        last = ColumnarFacts(self.space, done.relations).apart_from(result)
+                        result = result.union(last).apart_from(facts)
                         return Derived(result, instances + done.instances, rounds + done.rounds)
             rounds += 1
             sink = Sink(self.space)
@@ -183,11 +181,11 @@ class ColumnarEngine:
             self._run(jobs, absent, sink)
             instances += sink.instances
             old = settled(full, delta)
-            delta = unknown(sink.facts(self.workers), old)
-            result = result.union(delta)
+            delta = unknown(sink.facts(), old)
+            result = result.union(delta.apart_from(result))
             if on_round is not None:
                 on_round(rounds, len(result))
-        return Derived(result, instances, rounds)
+        return Derived(result.apart_from(facts), instances, rounds)
 
     def support(
         self,
@@ -247,26 +245,21 @@ class ColumnarEngine:
         sink: Sink,
         heads: ColumnarFacts | None = None,
     ) -> None:
-        """Evaluate rules into the sink, on several threads where that is safe and worth it."""
-        if (
-            self.workers.threads == 1
-            or sink.counted
-            or heads is not None
-            or sum(len(r) for _, reading in jobs for r in reading.atoms) < _MANY
-            or not all(independent(rule) for rule, _ in jobs)
-        ):
-            for rule, reading in jobs:
-                self._evaluate(rule, reading, groups, sink, heads)
-            return
+        """Evaluate rules into the sink; large joins in parts, on several threads."""
 
         def evaluate(job: Job) -> Sink:
             part = Sink(self.space)
             self._evaluate(*job, groups, part)
             return part
 
-        parts = [part for job in jobs for part in split(job, self.workers.threads)]
-        for part in self.workers.map(evaluate, parts):
-            sink.include(part)
+        threads = 1 if sink.counted or heads is not None else self.workers.threads
+        for job in jobs:
+            parts = split(job, threads) if threads > 1 else [job]
+            if len(parts) == 1:
+                self._evaluate(*job, groups, sink, heads)
+            else:
+                for part in self.workers.map(evaluate, parts):
+                    sink.include(part)
 
     def _evaluate(
         self,

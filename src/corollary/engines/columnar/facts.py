@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Protocol
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -11,15 +12,17 @@ from corollary.core.compile import TRIPLES, TYPES, Pattern, covers
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.relation import Packing, Relation
+from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
 
 
 class Space:
-    """What the facts of one engine share: terms, the packing of rows into keys, the budget."""
+    """What the facts of one engine share: terms, the packing of rows, budget and threads."""
 
-    def __init__(self, dictionary: Dictionary, budget: Budget) -> None:
+    def __init__(self, dictionary: Dictionary, budget: Budget, workers: Workers) -> None:
         self.dictionary = dictionary
         self.budget = budget
+        self.workers = workers
         self.packing = Packing()
 
     def relation(self, rows: Ids) -> Relation:
@@ -40,6 +43,12 @@ class ColumnarFacts:
         self.space = space
         self.relations = {p: r for p, r in relations.items() if r.runs}
         self._wide: dict[Predicate, Relation] = {}
+        self._apart_from: ReferenceType[ColumnarFacts] | None = None
+
+    @property
+    def workers(self) -> Workers:
+        """The threads of the engine."""
+        return self.space.workers
 
     def __len__(self) -> int:
         return sum(map(len, self.relations.values()))
@@ -61,17 +70,25 @@ class ColumnarFacts:
             columns = [column[order] for column in columns]
         return np.stack(columns, axis=1)
 
+    @assisted
     def union(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts of both."""
+        apart = other._apart_from is not None and other._apart_from() is self
         relations = dict(self.relations)
         for predicate, relation in other.relations.items():
             mine = relations.get(predicate)
-            relations[predicate] = relation if mine is None else mine.union(relation)
+            relations[predicate] = relation if mine is None else mine.union(relation, apart=apart)
         result = ColumnarFacts(self.space, relations)
         for wide, relation in self._wide.items():
             result._wide[wide] = relation.union(other.wide(wide))
         return result
 
+    def apart_from(self, other: ColumnarFacts) -> ColumnarFacts:
+        """Remember that the other set has none of these facts, so that a union need not compare."""
+        self._apart_from = ref(other)
+        return self
+
+    @assisted
     def difference(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts that the other set does not have."""
         relations = dict(self.relations)
@@ -83,6 +100,7 @@ class ColumnarFacts:
             result._wide[wide] = relation.difference(other.wide(wide))
         return result
 
+    @assisted
     def intersection(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts that both have."""
         both = self.relations.keys() & other.relations.keys()

@@ -182,7 +182,7 @@ class _Pipeline:
             counts = matches(atom, table, self.space)
             result = table.filtered(counts > 0)
             if new:  # existential: the row stands for all its matches
-                counts = counts[counts > 0]
+                counts = counts[counts > 0].astype(np.int64, copy=False)
                 result = Table(
                     result.rows,
                     result.columns,
@@ -243,8 +243,8 @@ class _Pipeline:
         return table
 
 
-def matches(source: Source, table: Table, space: Space) -> Counts:
-    """For each row, how many facts of the source agree with its values."""
+def matches(source: Source, table: Table, space: Space) -> Counts | npt.NDArray[np.bool_]:
+    """For each row, how many facts of the source agree with its values; or whether the one does."""
     relation = source.relation
     positions = [p for p, a in enumerate(source.arguments) if a < 0 or a in table.columns]
     if not positions and source.arguments:
@@ -252,7 +252,7 @@ def matches(source: Source, table: Table, space: Space) -> Counts:
     columns = [_values(source.arguments[p], table) for p in positions]
     if len(positions) == len(source.arguments):
         probes = columns[0] if len(columns) == 1 else space.packing.pack(columns, table.rows)
-        return relation.contains(probes).astype(np.int64)
+        return relation.contains(probes)
     counts = np.zeros(table.rows, np.int64)
     for run in relation.runs:
         low, high, *_ = _ranges(run, positions, columns, relation.arity, space)

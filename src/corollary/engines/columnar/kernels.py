@@ -17,6 +17,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from corollary.engines.columnar.bits import lowest, ones
+
 Keys = npt.NDArray[np.uint64]
 Ids = npt.NDArray[np.uint32]
 Array = npt.NDArray[Any]
@@ -33,19 +35,9 @@ def inlined(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True, inline="always")(function))
 
 
-def trimmed(out: Keys, size: int) -> Keys:
-    """The first `size` keys of a buffer; a copy if most of the buffer would be kept for nothing."""
-    return out[:size].copy() if 2 * size < len(out) else out[:size]
-
-
-def merge(a: Keys, b: Keys) -> Keys:
-    """a ∪ b."""
-    out = np.empty(len(a) + len(b), np.uint64)
-    return trimmed(out, _merge(a, b, out))
-
-
 @compiled
-def _merge(a: Keys, b: Keys, out: Keys) -> int:
+def merge(a: Keys, b: Keys, out: Keys) -> int:
+    """Write a ∪ b."""
     i = j = n = 0
     while i < len(a) and j < len(b):
         x, y = a[i], b[j]
@@ -85,27 +77,22 @@ def gallop(a: Keys, x: np.uint64, start: int) -> int:
     return high
 
 
-def select(a: Keys, b: Keys, keep: bool) -> Keys:
-    """a ∩ b if `keep`, else a \\ b; gallops through b, so that a small a costs little."""
-    out = np.empty(len(a), np.uint64)
-    return trimmed(out, _select(a, b, keep, out))
-
-
 @compiled
-def _select(a: Keys, b: Keys, keep: bool, out: Keys) -> int:
-    n = j = 0
+def select(a: Keys, b: Keys, keep: bool, out: Keys) -> int:
+    """Write a ∩ b if `keep`, else a \\ b; gallops through b, so that a small a costs little."""
+    n = j = np.uint64(0)  # unsigned: signed places are checked for being counted from the end
+    one, size = np.uint64(1), np.uint64(len(b))
     dense = len(b) < 8 * len(a)
-    for i in range(len(a)):
-        x = a[i]
+    for x in a:
         if dense:
-            while j < len(b) and b[j] < x:
-                j += 1
+            while j < size and b[j] < x:
+                j += one
         else:
-            j = gallop(b, x, j)
-        if (j < len(b) and b[j] == x) == keep:
+            j = np.uint64(gallop(b, x, int(np.int64(j))))
+        if (j < size and b[j] == x) == keep:
             out[n] = x
-            n += 1
-    return n
+            n += one
+    return int(n)
 
 
 @compiled
@@ -150,20 +137,31 @@ def mark(marks: npt.NDArray[np.uint8], keys: Keys | Ids, shift: np.uint64) -> No
 
 
 @compiled
-def list_marked(marks: npt.NDArray[np.uint8], start: int, out: Keys) -> None:
-    """Write the numbers that are marked, counted from `start`, in order."""
+def count_bits(words: Keys) -> int:
+    """How many bits are set."""
     n = 0
-    for i in range(len(marks)):
-        if marks[i]:
-            out[n] = start + i
-            n += 1
+    for word in words:
+        n += ones(word)
+    return n
 
 
-def marked(marks: npt.NDArray[np.uint8]) -> Keys:
-    """The numbers that are marked, as a set."""
-    out = np.empty(int(np.count_nonzero(marks)), np.uint64)
-    list_marked(marks, 0, out)
-    return out
+@compiled
+def list_marked(words: Keys, start: int, out: Keys) -> None:
+    """Write the numbers of the marks that are 1, eight to a word, counted from `start`."""
+    n = 0
+    one, all_ = np.uint64(1), np.uint64(0x0101010101010101)
+    for w in range(len(words)):
+        word = words[w]
+        base = start + 8 * w
+        if word == all_:
+            for i in range(8):
+                out[n + i] = base + i
+            n += 8
+        else:
+            while word:
+                out[n] = base + (lowest(word) >> 3)
+                n += 1
+                word &= word - one
 
 
 @compiled
@@ -175,20 +173,9 @@ def largest_low(a: Keys) -> int:
     return int(largest)
 
 
-def distinct_high(a: Keys) -> Keys:
-    """The subjects of sorted pairs, as a set."""
-    out = np.empty(len(a), np.uint64)
-    return trimmed(out, _distinct(a, np.uint64(32), out))
-
-
-def unique(a: Keys) -> Keys:
-    """A sorted array without repetitions."""
-    out = np.empty(len(a), np.uint64)
-    return trimmed(out, _distinct(a, np.uint64(0), out))
-
-
 @compiled
-def _distinct(a: Keys, shift: np.uint64, out: Keys) -> int:
+def distinct(a: Keys, shift: np.uint64, out: Keys) -> int:
+    """Write the keys of a sorted array, shifted right, without repetitions."""
     n = 0
     before = np.uint64(0)
     for i in range(len(a)):
@@ -212,43 +199,36 @@ def order(a: Keys) -> int:
     return strict
 
 
-def swap(a: Keys) -> Keys:
-    """Pairs with subject and object exchanged, sorted: a stable radix sort by the objects.
-
-    The subjects are in order already, so that only the digits of the largest object need a pass.
-    """
-    first, second = np.empty(len(a), np.uint64), np.empty(len(a), np.uint64)
-    return first if _swap(a, first, second) else second
+@compiled
+def count_digits(keys: Keys, shift: np.uint64, first: bool, counts: Keys) -> None:
+    """How many keys have each digit at `shift`, the halves exchanged in the `first` pass."""
+    last = np.uint64(len(counts) - 1)
+    if first:
+        shift ^= np.uint64(32)
+    for key in keys:
+        counts[(key >> shift) & last] += np.uint64(1)
 
 
 @compiled
-def _swap(a: Keys, first: Keys, second: Keys) -> bool:
-    """Whether the result is in `first`."""
-    n = len(a)
-    largest = np.uint64(0)
-    for i in range(n):
-        largest = max(largest, a[i] & np.uint64(0xFFFFFFFF))
-    digits = 0
-    while largest >> np.uint64(11 * digits) and digits < 3:
-        digits += 1
-    source, target = a, first
-    for digit in range(max(1, digits)):
-        shift = np.uint64(11 * digit)
-        counts = np.zeros(2049, np.int64)
-        for i in range(n):
-            key = source[i] if digit == 0 else source[i] >> np.uint64(32)
-            counts[((key >> shift) & np.uint64(2047)) + np.uint64(1)] += 1
-        for d in range(2048):
-            counts[d + 1] += counts[d]
-        for i in range(n):
-            key = source[i]
-            if digit == 0:  # the exchange rides along with the first pass
-                key = (key << np.uint64(32)) | (key >> np.uint64(32))
-            d = (key >> (np.uint64(32) + shift)) & np.uint64(2047)
-            target[counts[d]] = key
-            counts[d] += 1
-        source, target = target, second if digit % 2 == 0 else first
-    return max(1, digits) % 2 == 1
+def add_up(counts: npt.NDArray[np.uint64]) -> None:
+    """The first place for each digit of each part, from how often it occurs there."""
+    before = np.uint64(0)
+    for d in range(counts.shape[1]):
+        for part in range(counts.shape[0]):
+            number = counts[part, d]
+            counts[part, d] = before
+            before += number
+
+
+@compiled
+def move_digits(keys: Keys, shift: np.uint64, first: bool, places: Keys, out: Keys) -> None:
+    """Put keys into the places of their digits; the first pass exchanges the halves."""
+    last, half = np.uint64(len(places) - 1), np.uint64(32)
+    for key in keys:
+        moved = (key << half) | (key >> half) if first else key
+        d = (moved >> shift) & last
+        out[places[d]] = moved
+        places[d] += np.uint64(1)
 
 
 def offsets(a: Keys, shift: np.uint64, size: int) -> npt.NDArray[np.int64]:

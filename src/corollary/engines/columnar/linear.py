@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.engine import OnRound
-from corollary.engines.columnar import kernels
+from corollary.engines.columnar import kernels, shared
 from corollary.engines.columnar.bits import lowest
 from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.kernels import Keys, compiled
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run
+from corollary.engines.columnar.shared import PART
 from corollary.engines.columnar.workers import Workers
+from corollary.lang.stratify import Predicate
 
-_PART = 1 << 20  # pairs that are written at once
 _MANY = 1 << 15  # pairs of the frontier from which on several threads pay
 _SHARE = 8  # worth it if the delta is at least 1/8 of the relation, whose pairs are read again
 
@@ -60,8 +61,14 @@ def finish(
     steps = _steps(rules, backwards, old)
     if len(steps) == 0:
         return Finished({}, 0, 1)
-    size = max(map(kernels.largest_low, (frontier.keys, known.keys, steps.keys))) + 1
+    runs = (steps,) if frontier is steps and not known else (frontier, known, steps)
+    size = max(kernels.largest_low(run.keys) for run in runs) + 1
     size = max(size, int(steps.keys[-1] >> HIGH) + 1)
+    budget = old.space.budget
+    if not known:
+        closed = shared.close(frontier, steps.keys, size, workers, budget, on_round)
+        if closed is not None:
+            return _finished(head, closed.pairs, backwards, closed.instances, closed.rounds)
     starts, targets = kernels.offsets(steps.keys, HIGH, size), kernels.halves(steps.keys)[1]
 
     def follow(part: Run) -> tuple[Keys, int, int]:
@@ -73,7 +80,7 @@ def finish(
         out: Keys = np.empty(16 * len(part), np.uint64)
         n = place = instances = rounds = 0
         while place < len(part):
-            old.space.budget.reserve(16 * _PART, "closing a linear rule")
+            budget.reserve(16 * PART, "closing a linear rule")
             out, n, place, more, chain = reach(
                 part.keys,
                 place,
@@ -87,7 +94,7 @@ def finish(
                 queue,
                 out,
                 n,
-                n + _PART,
+                n + PART,
             )
             instances += more
             rounds = max(rounds, chain)
@@ -99,9 +106,16 @@ def finish(
     parts = frontier.sliced_by_subject(threads)
     done = workers.map(follow, parts)
     pairs = [keys for keys, _, _ in done]
-    run = turned(Run(np.concatenate(pairs) if len(pairs) > 1 else pairs[0]), backwards)
+    whole = np.concatenate(pairs) if len(pairs) > 1 else pairs[0]
     instances = sum(instances for _, instances, _ in done)
     rounds = max((rounds for _, _, rounds in done), default=0)
+    return _finished(head, whole, backwards, instances, rounds)
+
+
+def _finished(
+    head: Predicate, pairs: Keys, backwards: bool, instances: int, rounds: int
+) -> Finished:
+    run = turned(Run(pairs), backwards)
     return Finished({head: Relation(2, (run,))} if len(run) else {}, instances, rounds)
 
 
@@ -145,7 +159,8 @@ def reach(
     """
     instances = longest = 0
     many = len(used) > 64  # else all words of `used` are looked at, and `top` is not needed
-    low32, one = np.uint64(0xFFFFFFFF), np.uint64(1)
+    # Places are unsigned: signed ones are checked for being counted from the end.
+    low32, zero, one = np.uint64(0xFFFFFFFF), np.uint64(0), np.uint64(1)
     six, low6 = np.uint32(6), np.uint32(63)
     at_known = 0
     while place < len(frontier) and n < enough:
@@ -157,42 +172,42 @@ def reach(
         while at_known < len(known) and known[at_known] >> np.uint64(32) == x:
             marks[known[at_known] & low32] = 1
             at_known += 1
-        tail = 0
+        tail = zero
         while place < len(frontier) and frontier[place] >> np.uint64(32) == x:
             z = np.uint32(frontier[place] & low32)
             marks[z] = 1
             queue[tail] = z
-            tail += 1
+            tail += one
             place += 1
         given = tail
-        level, chain, i = tail, 0, 0
+        level, chain, i = tail, 0, zero
         while i < tail:
             y = queue[i]
-            begin, end = starts[y], starts[y + np.uint32(1)]
-            instances += end - begin
+            begin, end = np.uint64(starts[y]), np.uint64(starts[y + np.uint32(1)])
+            instances += int(end - begin)
             for j in range(begin, end):
                 # without a branch: whether z is new is hard to predict
                 z = targets[j]
                 queue[tail] = z
-                tail += 1 - marks[z]
+                tail += one - np.uint64(marks[z])
                 marks[z] = 1
-            i += 1
+            i += one
             if i == level:
                 chain += 1
                 level = tail
         longest = max(longest, chain)
-        new = tail - given
+        new = int(tail - given)
         if n + new > len(out):
             grown = np.empty(max(n + new, 2 * len(out)), np.uint64)
             grown[:n] = out[:n]
             out = grown
         for j in range(first_known, at_known):
             marks[known[j] & low32] = 0
-        for i in range(given):
-            marks[queue[i]] = 0
+        for k in range(given):
+            marks[queue[k]] = 0
         # Put the new objects in order: set their bits, read them off, clear everything.
-        for i in range(given, tail):
-            z = queue[i]
+        for k in range(given, tail):
+            z = queue[k]
             marks[z] = 0
             w = z >> six
             u = w >> six
@@ -200,6 +215,7 @@ def reach(
             used[u] |= one << np.uint64(w & low6)
             if many:
                 top[u >> six] |= one << np.uint64(u & low6)
+        at = np.uint64(n)
         for t in range(len(top)):
             pending = top[t] if many else ~np.uint64(0) >> np.uint64(64 - len(used))
             top[t] = np.uint64(0)
@@ -215,7 +231,8 @@ def reach(
                     bits[w] = np.uint64(0)
                     base = head | np.uint64(w << six)
                     while word:
-                        out[n] = base | np.uint64(lowest(word))
+                        out[at] = base | np.uint64(lowest(word))
                         word &= word - one
-                        n += 1
+                        at += one
+        n += new
     return out, n, place, instances, longest

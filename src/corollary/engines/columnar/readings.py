@@ -14,7 +14,7 @@ from corollary.core.compile import CompiledRule, Pattern
 from corollary.engines.columnar.compose import orientation
 from corollary.engines.columnar.facts import ColumnarFacts, Readable
 from corollary.engines.columnar.join import Source, starting_atom
-from corollary.engines.columnar.relation import Relation, Run
+from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.sink import Sink
 
 _PART = 1 << 17  # facts of an atom from which on it is cut into parts for several threads
@@ -42,7 +42,7 @@ def independent(rule: CompiledRule) -> bool:
 def split(job: Job, parts: int) -> list[Job]:
     """The job in parts that together consider the same instances: its first atom is cut."""
     rule, reading = job
-    if len(rule.body) < 2 or orientation(rule) is not None:
+    if len(rule.body) < 2 or orientation(rule) is not None or not independent(rule):
         return [job]
     sources = [Source(p.arguments, r) for p, r in zip(rule.body, reading.atoms, strict=True)]
     at = starting_atom(sources, reading.first)
@@ -138,7 +138,6 @@ def rename_into(rule: CompiledRule, atoms: tuple[Relation, ...], sink: Sink) -> 
     way = ways.get(head)
     if way is None:
         return False
-    runs: tuple[Run, ...] = (relation.run(),) if relation.dead else relation.runs
-    for run in runs:
+    for run in relation.alive():
         sink.add_run(rule.head.predicate, len(head), way(run), len(run))
     return True

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.dictionary import Ids
-from corollary.engines.columnar import kernels
+from corollary.engines.columnar import kernels, sets
 from corollary.engines.columnar.kernels import Keys
 
 EMPTY: Keys = np.zeros(0, np.uint64)
@@ -101,7 +101,7 @@ class Run:
     def swapped(self) -> Run:
         """The pairs with subject and object exchanged."""
         if self._swapped is None:
-            self.swap_to(Run(kernels.swap(self.keys)))
+            self.swap_to(Run(sets.swap(self.keys)))
         assert self._swapped is not None, "just made"
         return self._swapped
 
@@ -114,7 +114,7 @@ class Run:
     def subjects(self) -> Run:
         """The subjects of the pairs."""
         if self._subjects is None:
-            self._subjects = Run(kernels.distinct_high(self.keys))
+            self._subjects = Run(sets.unique(self.keys, HIGH))
         return self._subjects
 
     @property
@@ -127,9 +127,7 @@ class Run:
             if largest > _MARKED * len(self):
                 self._objects = Run(as_set(self.keys & LOW))
             else:
-                marks = np.zeros(largest + 1, np.uint8)
-                kernels.mark(marks, self.keys, NONE)
-                self._objects = Run(kernels.marked(marks))
+                self._objects = Run(sets.numbers([self.keys], largest) if len(self) else EMPTY)
         return self._objects
 
     def sliced_by_subject(self, parts: int) -> list[Run]:
@@ -157,7 +155,7 @@ class Run:
         if self._bitmap is None and self._worth_indexing(probes, NONE):
             self._bitmap = kernels.bitmap(self.keys, (int(self.keys[-1]) >> 6) + 1)
         if self._bitmap is not None:
-            kernels.member_bitmap(probes, self._bitmap, mask)
+            sets.look_up(probes, self._bitmap, mask)
         else:
             kernels.member(probes, self.keys, mask)
 
@@ -241,7 +239,11 @@ class Relation:
         if len(self.runs) == 1 and not self.dead:
             return self.runs[0]
         keys = _merged_keys(self.runs)
-        return Run(kernels.select(keys, _merged_keys(self.dead), False) if self.dead else keys)
+        return Run(sets.select(keys, _merged_keys(self.dead), False) if self.dead else keys)
+
+    def alive(self) -> tuple[Run, ...]:
+        """The facts in runs that hold no dead keys."""
+        return (self.run(),) if self.dead else self.runs
 
     def contains(self, probes: Keys | Ids) -> npt.NDArray[np.bool_]:
         """Which probes are facts; ids are keys of facts with one argument."""
@@ -259,22 +261,24 @@ class Relation:
             run.contains(probes, mask)
         return mask
 
-    def union(self, other: Relation) -> Relation:
-        """The facts of both."""
+    def union(self, other: Relation, *, apart: bool = False) -> Relation:
+        """The facts of both; if they are known to be apart, nothing is looked for in the other."""
         if not self.runs or self is other:
             return other
         if not other.runs:
             return self
         if len(other) > len(self):
             self, other = other, self
-        new = self.missing(other.keys())
         dead = self.dead
+        if apart and not dead:
+            return Relation(self.arity, _settled((*self.runs, other.run())))
+        new = self.missing(other.keys())
         if dead and len(new):
             # Keys that are dead in a run come back to life; what is left is new to every run.
             mask = self.died(new)
             if mask.any():
                 revived, new = new[mask], new[~mask]
-                kept = (Run(kernels.select(run.keys, revived, False)) for run in dead)
+                kept = (Run(sets.select(run.keys, revived, False)) for run in dead)
                 dead = tuple(run for run in kept if len(run))
         if not len(new):
             return self if dead is self.dead else Relation(self.arity, self.runs, dead)
@@ -285,7 +289,7 @@ class Relation:
         if self.dead:
             return keys[~self.contains(keys)]
         for run in self.runs:
-            keys = kernels.select(keys, run.keys, False)
+            keys = sets.select(keys, run.keys, False)
         return keys
 
     def appended(self, other: Relation) -> Relation:
@@ -333,7 +337,7 @@ def as_set(keys: Keys) -> Keys:
     order = kernels.order(keys)
     if order < 0:
         keys = np.sort(keys)
-    return keys if order == 1 else kernels.unique(keys)
+    return keys if order == 1 else sets.unique(keys)
 
 
 def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
@@ -344,16 +348,16 @@ def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 
 def _merged(larger: Run, smaller: Run) -> Run:
     """Both in one; an index that the larger one has is merged too, which costs less than anew."""
-    run = Run(kernels.merge(larger.keys, smaller.keys))
+    run = Run(sets.merge(larger.keys, smaller.keys))
     if larger._swapped is not None:
-        run.swap_to(Run(kernels.merge(larger._swapped.keys, smaller.swapped.keys)))
+        run.swap_to(Run(sets.merge(larger._swapped.keys, smaller.swapped.keys)))
     return run
 
 
 def _merged_keys(runs: Sequence[Run]) -> Keys:
     keys = EMPTY
     for run in reversed(runs):
-        keys = kernels.merge(keys, run.keys) if len(keys) else run.keys
+        keys = sets.merge(keys, run.keys) if len(keys) else run.keys
     return keys
 
 
@@ -361,9 +365,9 @@ def _compacted(runs: Sequence[Run], dead: Sequence[Run]) -> tuple[Run, ...]:
     """One run without the dead keys."""
     run = reduce(_merged, runs)
     gone = Run(_merged_keys(dead))
-    kept = Run(kernels.select(run.keys, gone.keys, False))
+    kept = Run(sets.select(run.keys, gone.keys, False))
     if not len(kept):
         return ()
     if run._swapped is not None:
-        kept.swap_to(Run(kernels.select(run._swapped.keys, gone.swapped.keys, False)))
+        kept.swap_to(Run(sets.select(run._swapped.keys, gone.swapped.keys, False)))
     return (kept,)

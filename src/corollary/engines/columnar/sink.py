@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -11,17 +10,15 @@ import numpy.typing as npt
 from corollary.core.compile import Pattern, constant_id
 from corollary.core.dictionary import Ids
 from corollary.core.tables import scatter
-from corollary.engines.columnar import kernels
+from corollary.engines.columnar import sets
 from corollary.engines.columnar.facts import ColumnarFacts, Space
 from corollary.engines.columnar.join import Table
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Relation, Run, as_set
-from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
 
 _SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
 _LARGE = 1 << 16  # facts from which on the budget is asked
-_MANY = 1 << 23  # facts and marks from which on several threads pay
 _DENSE = 64  # unary sets are united by marks if they have at least 1/64 as many keys as marks
 
 
@@ -92,18 +89,18 @@ class Sink:
         for predicate, loose in other._loose.items():
             self._loose.setdefault(predicate, []).extend(loose)
 
-    def facts(self, workers: Workers) -> ColumnarFacts:
+    def facts(self) -> ColumnarFacts:
         """The collected facts as a set."""
-        return ColumnarFacts(self.space, {p: self._relation(p, workers) for p in self._arity})
+        return ColumnarFacts(self.space, {p: self._relation(p) for p in self._arity})
 
-    def _relation(self, predicate: Predicate, workers: Workers) -> Relation:
+    def _relation(self, predicate: Predicate) -> Relation:
         arity = self._arity[predicate]
         runs = self._runs.get(predicate, [])
         loose = self._loose.get(predicate, [])
         size = sum(map(len, runs)) + 2 * sum(map(len, loose))
         if size > _LARGE and (loose or len(runs) > 1):
             self.space.budget.reserve(8 * size, f"uniting {size:,} derived facts")
-        return Relation(arity, (unite(runs, loose, arity, workers),))
+        return Relation(arity, (unite(runs, loose, arity),))
 
     def counts(self, facts: ColumnarFacts) -> Mapping[Predicate, npt.NDArray[np.int64]]:
         """The number of instances of each fact, in the order of `facts.rows`."""
@@ -120,7 +117,7 @@ class Sink:
         return result
 
 
-def unite(runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int, workers: Workers) -> Run:
+def unite(runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int) -> Run:
     """The union of sets and of keys in any order; a single set is passed on with its indexes."""
     if len(runs) == 1 and not loose:
         return runs[0]
@@ -128,38 +125,12 @@ def unite(runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int, workers:
         parts: list[Keys | Ids] = [*(run.keys for run in runs), *loose]
         largest = max(*(int(run.keys[-1]) for run in runs), *(int(ids.max()) for ids in loose), 0)
         if largest < _DENSE * sum(map(len, parts)):
-            return Run(_united_by_marks(parts, largest, workers))
+            return Run(sets.numbers(parts, largest))
     runs = list(runs)
     if loose:
         runs.append(Run(as_set(np.concatenate(loose).astype(np.uint64, copy=False))))
     while len(runs) > 1:  # the smallest two first
         runs.sort(key=len, reverse=True)
         right, left = runs.pop(), runs.pop()
-        runs.append(Run(kernels.merge(left.keys, right.keys)))
+        runs.append(Run(sets.merge(left.keys, right.keys)))
     return runs[0]
-
-
-def _united_by_marks(parts: Sequence[Keys | Ids], largest: int, workers: Workers) -> Keys:
-    """The numbers in any of the parts, in order. Threads may mark the same number: no harm."""
-    marks = np.zeros(largest + 1, np.uint8)
-
-    threads = workers.threads if sum(map(len, parts)) + largest > _MANY else 1
-    bounds = np.linspace(0, len(marks), threads + 1).astype(np.int64).tolist()
-    ranges = [slice(low, high) for low, high in pairwise(bounds)]
-
-    def mark(share: int) -> None:
-        for part in parts:  # a few long jobs: handing two to threads takes 52 µs
-            low, high = len(part) * share // threads, len(part) * (share + 1) // threads
-            kernels.mark(marks, part[low:high], np.uint64(0))
-
-    workers.map(mark, range(threads))
-    counts = workers.map(lambda part: int(np.count_nonzero(marks[part])), ranges)
-    ends = np.cumsum([0, *counts]).tolist()
-    out = np.empty(ends[-1], np.uint64)
-
-    def write(part: int) -> None:
-        found = out[ends[part] : ends[part + 1]]
-        kernels.list_marked(marks[ranges[part]], bounds[part], found)
-
-    workers.map(write, range(threads))
-    return out
