@@ -86,7 +86,7 @@ class Pattern:
     @property
     def wide(self) -> bool:
         """Whether the atom stands for many predicates."""
-        return self.predicate.relation == TRIPLE and self.predicate in (TRIPLES, TYPES)
+        return self.predicate is TRIPLES or self.predicate is TYPES
 
     @cached_property
     def variables(self) -> tuple[int, ...]:

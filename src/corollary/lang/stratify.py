@@ -13,19 +13,48 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar, NamedTuple
 from typing import Literal as OneOf
-from typing import NamedTuple
 
 from corollary.lang.printer import Printer
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Rule, Variable
 
 
-class Predicate(NamedTuple):
-    """A relation, or the triples of one property, or the members of one class."""
+class Predicate:
+    """A relation, or the triples of one property, or the members of one class.
+
+    There is one object for each, so that predicates are compared and found by identity: sets of
+    facts look them up thousands of times in an update.
+
+    >>> Predicate("edge") is Predicate("edge")
+    True
+    """
+
+    __slots__ = ("member_of", "property", "relation")
+    __match_args__ = ("relation", "property", "member_of")
+    _made: ClassVar[dict[tuple[str, Constant | None, Constant | None], Predicate]] = {}
 
     relation: str
-    property: Constant | None = None
-    member_of: Constant | None = None
+    property: Constant | None
+    member_of: Constant | None
+
+    def __new__(
+        cls, relation: str, property: Constant | None = None, member_of: Constant | None = None
+    ) -> Predicate:
+        key = (relation, property, member_of)
+        found = cls._made.get(key)
+        if found is None:
+            found = super().__new__(cls)
+            found.relation, found.property, found.member_of = key
+            # Another thread may have been faster.
+            found = cls._made.setdefault(key, found)
+        return found
+
+    def __reduce__(self) -> tuple[type[Predicate], tuple[str, Constant | None, Constant | None]]:
+        return Predicate, (self.relation, self.property, self.member_of)
+
+    def __repr__(self) -> str:
+        return f"Predicate({self.relation!r}, {self.property!r}, {self.member_of!r})"
 
     def describe(self, printer: Printer) -> str:
         """The predicate as a message names it."""

@@ -45,6 +45,13 @@ class ColumnarFacts:
         self._wide: dict[Predicate, Relation] = {}
         self._apart_from: ReferenceType[ColumnarFacts] | None = None
 
+    @classmethod
+    def _of(cls, space: Space, relations: dict[Predicate, Relation]) -> ColumnarFacts:
+        """From relations that are known to have facts; the dictionary is kept."""
+        facts = cls.__new__(cls)
+        facts.space, facts.relations, facts._wide, facts._apart_from = space, relations, {}, None
+        return facts
+
     @property
     def workers(self) -> Workers:
         """The threads of the engine."""
@@ -78,7 +85,7 @@ class ColumnarFacts:
         for predicate, relation in other.relations.items():
             mine = relations.get(predicate)
             relations[predicate] = relation if mine is None else mine.union(relation, apart=apart)
-        result = ColumnarFacts(self.space, relations)
+        result = ColumnarFacts._of(self.space, relations)
         for wide, relation in self._wide.items():
             result._wide[wide] = relation.union(other.wide(wide))
         return result
@@ -94,8 +101,12 @@ class ColumnarFacts:
         relations = dict(self.relations)
         for predicate, relation in other.relations.items():
             if predicate in relations:
-                relations[predicate] = relations[predicate].difference(relation)
-        result = ColumnarFacts(self.space, relations)
+                left = relations[predicate].difference(relation)
+                if left.runs:
+                    relations[predicate] = left
+                else:
+                    del relations[predicate]
+        result = ColumnarFacts._of(self.space, relations)
         for wide, relation in self._wide.items():
             result._wide[wide] = relation.difference(other.wide(wide))
         return result

@@ -320,7 +320,7 @@ class Relation:
         if not len(gone):
             return self
         dead = _settled((*self.dead, Run(gone)))
-        if _SPARSE * sum(map(len, dead)) > sum(map(len, self.runs)):
+        if _SPARSE * sum(map(len, dead)) >= sum(map(len, self.runs)):
             return Relation(self.arity, _compacted(self.runs, dead))
         return Relation(self.arity, self.runs, dead)
 
