@@ -13,7 +13,7 @@ PYTHON ?= $(shell for name in $(CANDIDATES); do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench lock clean
+.PHONY: help demo test fuzz lint bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -23,6 +23,9 @@ demo: $(READY) ## show what Corollary does, in a minute
 
 test: lint ## lint, then run all tests
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+fuzz: $(READY) ## random streams of changes against the oracle: make fuzz SECONDS=600 [SEED=1]
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 lint: $(READY) ## formatting, style, types, import layers
 	$(BIN)/ruff format --check .

@@ -76,6 +76,26 @@ def test_programs_in_the_docs_parse(path: Path) -> None:
             Program.parse(example)
 
 
+PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_sessions_of_the_algorithms(page: Path, tmp_path: Path) -> None:
+    """Commands begin with `$`, their further lines with `>`; what they print follows."""
+    for session in re.findall(r"```console\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+        commands, output = "", ""
+        for line in session.splitlines(keepends=True):
+            if line.startswith(("$ ", "> ")):
+                commands += line[2:]
+            else:
+                output += line
+        found = shell(commands, tmp_path).stdout
+        if output:
+            assert found == output
+        else:
+            assert found.startswith("commit  algorithm")
+
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

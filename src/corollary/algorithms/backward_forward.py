@@ -17,6 +17,8 @@ Differs from the paper, which takes one fact at a time, depth first:
   one body atom that is not known to be true; the other instances, a few goals at a time. So proofs
   close to explicit facts are found first, and the search ends early as in the paper.
 - Explicit facts and lower strata count as true without being checked.
+- All facts that were disproved are deleted at once: they are facts of I without a proof, which the
+  paper's loop would come to later.
 - When all goals are proved, facts that were checked on the way but are not decided are forgotten,
   whereas the paper decides them too; they are checked again if something else asks for them.
 - The guard H ∈ C of rule (8) is part of the join, and a new goal is first tried with the facts that
@@ -37,7 +39,7 @@ from corollary.algorithms.step import Removal, Step
 from corollary.core.engine import F
 from corollary.core.tables import body_tables, first_rows, joined
 
-_TOGETHER = 1024  # goals whose instances are looked at in one step
+_TOGETHER = 1024  # facts whose instances are looked at in one step, or as many as there are goals
 _FEW = 8  # facts that a goal may need to be decided without being called hard
 
 
@@ -52,7 +54,7 @@ class BackwardForward(Generic[F]):
         seen = new  # D
         while len(new):
             yield from search.prove(new)
-            unproved = new.difference(search.proved)
+            unproved = search.disproved.difference(deleted)
             if not len(unproved):
                 break
             deleted = deleted.union(unproved)
@@ -60,7 +62,7 @@ class BackwardForward(Generic[F]):
                 break
             found = step.consequences(unproved, processed, phase="deletion propagation").facts
             processed = deleted
-            new = found.difference(seen)
+            new = found.difference(seen).difference(deleted)
             seen = seen.union(new)
             step.statistics.rounds += 1
             yield search.excess
@@ -109,9 +111,12 @@ class Search(Generic[F]):
         """Decide the goals: afterwards they are proved, or disproved."""
         fresh = goals.difference(self.checked)
         self.excess -= _FEW * len(fresh)
+        together = max(_TOGETHER, len(goals))
         while True:
             if len(fresh):
                 self._enter(fresh, goals)
+            if not self.step.stratum.recursive:
+                return
             if not len(goals.difference(self.proved)):
                 # What was checked on the way and is not decided was never asked for.
                 self.checked = self.proved.union(self.disproved)
@@ -121,14 +126,14 @@ class Search(Generic[F]):
             self._expandable = self._expandable.difference(self.proved)
             self._exhaustible = self._exhaustible.difference(self.proved)
             if len(self._expandable):
-                batch = self._some(self._expandable, _TOGETHER)
+                batch = self._some(self._expandable, together)
                 self._expandable = self._expandable.difference(batch)
                 if self.step.stratum.nonlinear:
                     self._exhaustible = self._exhaustible.union(batch)
                 fresh = self._open_facts(batch, several=False)
             elif len(self._exhaustible):
                 batch = self._some(self._exhaustible, self._batch)
-                self._batch = min(2 * self._batch, _TOGETHER)
+                self._batch = min(2 * self._batch, together)
                 self._exhaustible = self._exhaustible.difference(batch)
                 fresh = self._open_facts(batch, several=True)
             else:
@@ -158,6 +163,7 @@ class Search(Generic[F]):
         found = self.derived_below(fresh)
         if not stratum.recursive:
             self.proved = self.proved.union(found)
+            self.disproved = self.checked.difference(self.proved)
             return
         left = fresh.difference(found)
         found = found.union(self.step.supported(left, self.true, stratum.recursive, "saturation"))

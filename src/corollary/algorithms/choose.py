@@ -28,7 +28,7 @@ _HARD = 1024  # facts checked beyond a few for each goal, from which on DRed ent
 
 
 # A changed fact costs an update about as much as deriving so many facts anew.
-_CHANGE = 80
+_CHANGE = 48
 
 
 def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances: int) -> str | None:

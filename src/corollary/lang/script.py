@@ -37,7 +37,7 @@ def parse_script(text: str | Source, program: Program | None = None) -> tuple[Sc
     >>> parse_script("insert e(1, 2) ;")
     Traceback (most recent call last):
     ...
-    corollary.errors.InvalidProgram: <text>:1:1: E109: this change is not committed...
+    corollary.errors.InvalidProgram: <text>:1:1: E310: this change is not committed...
     """
     source = text if isinstance(text, Source) else Source("<text>", text)
     program = program or Program()
@@ -77,7 +77,7 @@ class _ScriptParser(Parser):
             elif (facts or rules) and begun is None:
                 span = self._span(start.start, self._end)
                 begun = Diagnostic(
-                    "E109", "this change is not committed", span, "end the script with commit ;"
+                    "E310", "this change is not committed", span, "end the script with commit ;"
                 )
         if begun is not None:
             self.problems.append(begun)

@@ -312,9 +312,10 @@ class Relation:
             shared = {id(run) for run in other.runs}
             if all(any(run is mine for mine in self.runs) for run in other.runs):
                 return Relation(self.arity, tuple(r for r in self.runs if id(r) not in shared))
-        if len(other) > _SPARSE * len(self):
-            keys = self.keys()
-            return Relation.of(self.arity, keys[~other.contains(keys)])
+        if len(self) <= _SPARSE * len(other) and (
+            len(self) < len(other) or all(run._swapped is None for run in self.runs)
+        ):
+            return Relation.of(self.arity, other.missing(self.keys()))
         gone = other.keys()
         gone = gone[self.contains(gone)]
         if not len(gone):
