@@ -16,7 +16,18 @@ import pytest
 
 import benchmarks
 from benchmarks import __main__ as command
-from benchmarks import closing, dag, lubm_data, lubm_one, sql, tables
+from benchmarks import (
+    closing,
+    dag,
+    growing,
+    lubm_data,
+    lubm_one,
+    proofs,
+    rule_change,
+    sql,
+    tables,
+    updates,
+)
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes
 from benchmarks.report import DATA, Benchmark, Options, Row, table
@@ -332,6 +343,54 @@ def test_rules10k(capsys: pytest.CaptureFixture[str]) -> None:
     [row] = run(capsys, "rules10k", "--scale", "305", "--repeat", "1")
     assert row["rules"] == 305
     assert 1 < row["strata"] < 305
+
+
+@needs_data
+@pytest.mark.slow
+def test_updates(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(updates, "ALGORITHMS", ("auto", "dred-c"))
+    rows = run(capsys, "updates", "--scale", "7k")
+    assert [(row["algorithm"], row["changed"]) for row in rows] == [
+        ("auto", 1), ("auto", 1000), ("dred-c", 1), ("dred-c", 1000)
+    ]  # fmt: skip
+    for row in rows:
+        assert row["correct"]
+        assert 0 < row["delete_ms"] <= row["delete_ms_max"]
+        assert row["deleted"] >= row["changed"]
+
+
+@needs_data
+@pytest.mark.slow
+def test_growing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "ALGORITHMS", ("rematerialize", "bf", "auto"))
+    rows = run(capsys, "growing", "--scale", "7k", "--repeat", "1")
+    curves = [row for row in rows if row["case"] == "deletion"]
+    assert len(curves) == 3 * len(growing.SHARES)
+    assert all(row["correct"] and row["deleted"] >= row["explicit_deleted"] for row in curves)
+    last = rows[-1]
+    assert last["best"] in ("rematerialize", "bf")
+    assert last["auto_to_best"] == last["auto_milliseconds"] / last["best_milliseconds"]
+
+
+@pytest.mark.slow
+def test_proofs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proofs, "ALGORITHMS", ("dred", "bf"))
+    rows = {(r["case"], r["algorithm"]): r for r in run(capsys, "proofs", "--scale", "20")}
+    for case in ("clique stays", "clique splits"):
+        assert rows[case, "dred"]["DR2"] > 10 * rows["clique stays", "bf"]["derivations"]
+    assert rows["clique splits", "bf"]["deleted"] == 200
+    assert rows["chain", "dred"]["derivations_per_constant"] == 2
+    assert rows["chain, one stratum", "dred"]["derivations_per_constant"] == 400
+    assert rows["chain, one stratum", "bf"]["derivations_per_constant"] == 2
+
+
+@needs_data
+@pytest.mark.slow
+def test_rule_change(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_change, "ALGORITHMS", ("rematerialize", "bf"))
+    rows = run(capsys, "rule_change", "--scale", "7k", "--repeat", "1")
+    assert [row["facts"][:2] for row in rows[:2]] == [[137_931, 251_651]] * 2
+    assert rows[0]["remove_speedup"] == 1
 
 
 def test_counts_that_differ_are_not_correct() -> None:

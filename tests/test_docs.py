@@ -113,8 +113,8 @@ def test_the_first_program_of_the_readme(tmp_path: Path) -> None:
 
 
 def test_the_commands_of_the_readme(tmp_path: Path) -> None:
-    [(commands, output)] = blocks("sh")
-    assert shell(commands.replace(".venv/bin/", ""), tmp_path).stdout == output
+    for commands, output in blocks("sh"):  # one after the other, in the same folder
+        assert shell(commands.replace(".venv/bin/", ""), tmp_path).stdout == output
 
 
 def test_the_python_of_the_readme(tmp_path: Path) -> None:

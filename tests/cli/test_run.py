@@ -1,12 +1,17 @@
 """`corollary run` as a user calls it: real processes, real files."""
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from corollary.cli.progress import interruptible
 
 CLOSURE = "path(?x, ?y) :- edge(?x, ?y) .\npath(?x, ?z) :- path(?x, ?y), edge(?y, ?z) .\n"
 
@@ -249,3 +254,12 @@ def test_spark_that_is_not_installed(closure: Path) -> None:
     assert done.returncode == 1
     assert "E403: the Spark engine needs pyspark" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_interruption_that_gets_lost_comes_again() -> None:
+    """As where Python runs a callback when the signal arrives."""
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+        time.sleep(10)

@@ -38,6 +38,18 @@ path(?x, ?y) :- edge(?x, ?y) .
 path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) .
 """
 
+CHANGES = """\
+@prefix : <http://example.org/campus#> .
+delete [:john, :tutors, :math] ;      # Peter still tutors math, and John physics: nothing follows
+commit ;
+delete [:john, :tutors, :phys] ;
+insert [:mary, :tutors, :art] ;
+commit ;
+remove rule [?x, a, :Person] :- [?x, a, :TA] . ;
+remove rule [?x, a, :Person] :- [?x, :tutors, ?y] . ;
+commit ;
+"""
+
 MISTAKES = """\
 path(?x, ?z) :- path(?x, ?y), edge(?y, ?zz) .
 win(?x) :- move(?x, ?y), NOT win(?y) .
@@ -57,13 +69,15 @@ def demo() -> None:
         _step("A random graph of 3,000 nodes and 30,000 edges: its closure in process")
         _random_graph(Path("graph"))
         _run("closure.dl", CLOSURE, "--facts", "graph", "--out", "closure")
+        _step("Changes of facts and rules: exactly what comes and goes, by commit")
+        _apply("campus.dl", CHANGES)
         _step("Mistakes: all at once, each with its place and what to do")
         _run("mistakes.dl", MISTAKES)
         _step("The same program on Spark, which takes a few seconds to start")
         _run("network.dl", NETWORK, "--facts", ".", "--engine", "spark", "--out", "spark")
         print(Path("spark/reach.facts").read_text(encoding="utf-8").rstrip())
     spent = time.perf_counter() - started
-    print(f"\nDone in {spent:.1f} s. Next: docs/language.md, corollary run --help")
+    print(f"\nDone in {spent:.1f} s. Next: docs/language.md, docs/algorithms, corollary --help")
 
 
 def _random_graph(folder: Path) -> None:
@@ -84,6 +98,15 @@ def _run(name: str, text: str, *arguments: str) -> None:
     print(" ".join(["$ corollary run", name, *arguments]))
     with contextlib.redirect_stderr(sys.stdout):  # messages stand where they belong
         main(["run", name, *arguments])
+
+
+def _apply(program: str, script: str) -> None:
+    Path("changes.updates").write_text(script, encoding="utf-8")
+    print(script.rstrip())
+    arguments = ["apply", program, "--updates", "changes.updates"]
+    print(" ".join(["$ corollary", *arguments]), flush=True)
+    with contextlib.redirect_stderr(sys.stdout):
+        main(arguments)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from corollary.cli import apply, run
+from corollary.cli.progress import interruptible
 from corollary.errors import CorollaryError
 
 COMMANDS = (run, apply)
@@ -38,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     options = parser().parse_args(arguments)
     try:
-        options.command(options)
+        with interruptible():
+            options.command(options)
     except CorollaryError as error:
         if options.json:
             print(json.dumps(error.as_json(), ensure_ascii=False), file=sys.stderr)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +15,10 @@ from types import FrameType
 from corollary.errors import OperationFailed
 
 _EVERY = 1.0  # seconds between two lines
+
+# Seconds after which an interruption is repeated that did not arrive: Python drops what a signal
+# raises while it runs the callback of a weak reference, or frees an object.
+_AGAIN = 0.5
 
 
 @dataclass
@@ -68,12 +74,36 @@ class Progress:
             self.stop(f"--limit-seconds {limit:g}")
 
         before = signal.signal(signal.SIGALRM, over)
-        signal.setitimer(signal.ITIMER_REAL, limit)
+        signal.setitimer(signal.ITIMER_REAL, limit, _AGAIN)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the work inside, wherever it is."""
+    ended = threading.Event()
+
+    def again() -> None:
+        if not ended.wait(_AGAIN):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=again, daemon=True).start()
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        ended.set()
+        signal.signal(signal.SIGINT, before)
 
 
 class Clock:
