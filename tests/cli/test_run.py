@@ -256,10 +256,15 @@ def test_spark_that_is_not_installed(closure: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_interruption_that_gets_lost_comes_again() -> None:
-    """As where Python runs a callback when the signal arrives."""
-    with pytest.raises(KeyboardInterrupt), interruptible():
+def lose_an_interruption() -> None:
+    with interruptible():
         with contextlib.suppress(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(10)
         time.sleep(10)
+
+
+def test_an_interruption_that_gets_lost_comes_again() -> None:
+    """As where Python runs a callback when the signal arrives."""
+    with pytest.raises(KeyboardInterrupt):
+        lose_an_interruption()
