@@ -78,6 +78,13 @@ class Dependency(NamedTuple):
     reading: str  # "positive", "negated" or "aggregated"
 
 
+class Dependencies(NamedTuple):
+    """The head of a rule as a predicate, and what it depends on."""
+
+    head: Predicate
+    each: tuple[Dependency, ...]
+
+
 @dataclass(frozen=True)
 class Stratum:
     """The rules of one component; `recursive` ones read a predicate that the component derives."""
@@ -122,13 +129,26 @@ class Graph:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.partition = Partition(rules)
-        predicate = self.partition.predicate
-        self.heads = [predicate(rule.head) for rule in rules]
-        self.dependencies = [
-            Dependency(head, predicate(atom), rule, atom, reading)
-            for head, rule in zip(self.heads, rules, strict=True)
-            for atom, reading in rule.atoms()
-        ]
+        found = [self._of(rule) for rule in rules]
+        self.heads = [dependencies.head for dependencies in found]
+        self.dependencies = [each for dependencies in found for each in dependencies.each]
+
+    def _of(self, rule: Rule) -> Dependencies:
+        """What a rule depends on, found once: programs that differ a little share the rest."""
+        granularity = self.partition.granularity
+        found = rule.memory.get(granularity)
+        if found is None:
+            predicate = self.partition.predicate
+            head = predicate(rule.head)
+            found = rule.memory[granularity] = Dependencies(
+                head,
+                tuple(
+                    Dependency(head, predicate(atom), rule, atom, reading)
+                    for atom, reading in rule.atoms()
+                ),
+            )
+        assert isinstance(found, Dependencies), "nothing else is kept under this name"
+        return found
 
     @cached_property
     def edges(self) -> dict[Predicate, set[Predicate]]:

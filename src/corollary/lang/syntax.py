@@ -199,6 +199,11 @@ class Rule:
     def __hash__(self) -> int:
         return self._hash
 
+    @cached_property
+    def memory(self) -> dict[str, object]:
+        """What was found out about the rule, by name, so that it is found out once."""
+        return {}
+
     def atoms(self) -> Iterator[tuple[Atom, str]]:
         """Every body atom with how it is read: `"positive"`, `"negated"` or `"aggregated"`."""
         for literal in self.body:

@@ -11,7 +11,7 @@ arguments, again and again, until two numbers are left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import pairwise
 
@@ -87,6 +87,7 @@ class Run:
         self.keys = keys
         # Made on demand. Two threads may both make one; either result serves.
         self._swapped: Run | None = None
+        self._later: Callable[[], Keys] | None = None  # another way to make it
         self._subjects: Run | None = None
         self._objects: Run | None = None
         self._offsets: npt.NDArray[np.int64] | None = None
@@ -101,14 +102,13 @@ class Run:
     def swapped(self) -> Run:
         """The pairs with subject and object exchanged."""
         if self._swapped is None:
-            self.swap_to(Run(sets.swap(self.keys)))
-        assert self._swapped is not None, "just made"
+            # Keys that came or went are put into, or taken from, an index that was there before:
+            # that costs less than sorting, and nothing if nobody asks.
+            later, self._later = self._later, None
+            run = Run(later() if later is not None else sets.swap(self.keys))
+            run._swapped = self
+            self._swapped = run
         return self._swapped
-
-    def swap_to(self, swapped: Run) -> None:
-        """Take a run as the one with subject and object exchanged."""
-        swapped._swapped = self
-        self._swapped = swapped
 
     @property
     def subjects(self) -> Run:
@@ -348,10 +348,11 @@ def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 
 
 def _merged(larger: Run, smaller: Run) -> Run:
-    """Both in one; an index that the larger one has is merged too, which costs less than anew."""
+    """Both in one."""
     run = Run(sets.merge(larger.keys, smaller.keys))
-    if larger._swapped is not None:
-        run.swap_to(Run(sets.merge(larger._swapped.keys, smaller.swapped.keys)))
+    index = larger._swapped
+    if index is not None:
+        run._later = lambda: sets.merge(index.keys, smaller.swapped.keys)
     return run
 
 
@@ -369,6 +370,7 @@ def _compacted(runs: Sequence[Run], dead: Sequence[Run]) -> tuple[Run, ...]:
     kept = Run(sets.select(run.keys, gone.keys, False))
     if not len(kept):
         return ()
-    if run._swapped is not None:
-        kept.swap_to(Run(sets.select(run._swapped.keys, gone.swapped.keys, False)))
+    index = run._swapped
+    if index is not None:
+        kept._later = lambda: sets.select(index.keys, gone.swapped.keys, False)
     return (kept,)
