@@ -109,9 +109,8 @@ def numbers(sources: Sequence[Keys | Ids], largest: int) -> Keys:
 
     _each(mark, parts)
     i = _bounds(len(words), parts)
-    ends = [0]
-    for low, high in pairwise(i):
-        ends.append(ends[-1] + kernels.count_bits(words[low:high]))
+    counts = _each(lambda p: kernels.count_bits(words[i[p] : i[p + 1]]), parts)
+    ends = np.cumsum([0, *counts]).tolist()
     out = np.empty(ends[-1], np.uint64)
 
     def write(p: int) -> None:
