@@ -124,6 +124,7 @@ def heads(rule: Rule, instances: Iterable[reference.Substitution]) -> Counter[At
 
 # -- examples ------------------------------------------------------------------------------------
 
+_some_edges = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12)
 _some_facts = st.lists(strategies.facts(), max_size=12).map(frozenset)
 
 
@@ -224,6 +225,40 @@ def facts_behave_like_sets(
     # The operations leave their operands as they were.
     assert decode(a, dictionary) == one
     assert decode(b, dictionary) == two
+
+
+def forests_connect_what_edges_connect(
+    make: MakeEngine, example: tuple[list[tuple[int, int]], list[tuple[int, int]]]
+) -> None:
+    """Without a cycle, and with all edges that were there before."""
+    first, then = example
+    dictionary = Dictionary()
+    engine = make(dictionary)
+    edge, other = Predicate("edge"), Predicate("other")
+
+    def edges(pairs: Iterable[tuple[int, int]]) -> Any:
+        rows = np.array([*pairs], np.uint32).reshape(-1, 2)
+        return engine.facts({other: rows}).renamed(other, edge)
+
+    def components(pairs: Iterable[tuple[int, int]]) -> set[frozenset[int]]:
+        found: list[set[int]] = []
+        for a, b in pairs:
+            met = [part for part in found if a in part or b in part]
+            found = [part for part in found if part not in met] + [set().union({a, b}, *met)]
+        return {frozenset(part) for part in found if len(part) > 1}
+
+    known = edges([])
+    seen: list[tuple[int, int]] = []
+    for more in (first, then):
+        seen += more
+        forest = engine.forest(edges(more), edge, known)
+        pairs = [(a, b) for a, b in forest.rows(edge).tolist()]
+        assert len(known.difference(forest)) == 0
+        assert {*pairs} <= {*seen}
+        assert components(pairs) == components(seen)
+        assert len(pairs) == sum(len(part) - 1 for part in components(seen))
+        known = forest
+    assert len(known.renamed(other, edge)) == 0
 
 
 def derive_finds_every_instance_once(make: MakeEngine, example: Example) -> None:
@@ -373,9 +408,11 @@ def materialize_agrees_with_the_oracle(make: MakeEngine, example: Example) -> No
     def on_progress(stratum: int, strata: int, round_: int, facts: int) -> None:
         progress.append(stratum)
 
-    found = seminaive.materialize(program, explicit, engine, on_progress=on_progress)
+    found = seminaive.materialize(program, explicit, engine, modules=False, on_progress=on_progress)
     expected = reference.materialize(program)
     assert decode(found.facts, dictionary) == expected
+    modular = seminaive.materialize(program, explicit, engine)
+    assert decode(modular.facts, dictionary) == expected
     applicable = sum(len(reference.instances(rule, expected)) for rule in program.rules)
     assert sum(found.statistics.derivations.values()) == applicable
     assert progress == sorted(progress)
@@ -471,6 +508,7 @@ class Law:
 
 LAWS = [
     Law(facts_behave_like_sets, st.tuples(_some_facts, _some_facts), spark=8),
+    Law(forests_connect_what_edges_connect, st.tuples(_some_edges, _some_edges), spark=4),
     Law(derive_finds_every_instance_once, rules_and_sets(), spark=8),
     Law(derive_finds_every_new_instance_once, rules_and_sets(), 8, (IN_MANY_PLACES,)),
     Law(close_is_the_fixpoint_of_derive, rules_and_sets(), spark=6),

@@ -92,9 +92,13 @@ class Maintainer(Generic[F]):
         *,
         algorithm: str = "auto",
         coarse: bool = False,
+        modules: bool = True,
         on_progress: OnStratum | None = None,
     ) -> None:
-        """Materialize. With `coarse`, there are as few strata as negation allows."""
+        """Materialize. With `coarse`, there are as few strata as negation allows.
+
+        `modules` are for what is derived from scratch (`algorithms.modular`).
+        """
         if algorithm not in KINDS:
             raise InvalidInput(
                 "E308", f"there is no algorithm {algorithm}", f"there are {', '.join(KINDS)}"
@@ -103,6 +107,7 @@ class Maintainer(Generic[F]):
         self.algorithm = algorithm
         self._kind = KINDS[algorithm]
         self._coarse = coarse
+        self._modules = modules
         self._on_progress = on_progress
         self._state = self._materialized(program, explicit, None)
 
@@ -190,9 +195,13 @@ class Maintainer(Generic[F]):
     ) -> _State[F]:
         strata = strata or self._compiled(program, None)
         done = seminaive.materialize_strata(
-            strata.sources, explicit, self.engine, on_progress=self._on_progress,
+            strata.sources,
+            explicit,
+            self.engine,
             compiled=strata.compiled,
-        )  # fmt: skip
+            modules=self._modules,
+            on_progress=self._on_progress,
+        )
         instances = sum(done.statistics.derivations.values())
         if statistics is not None:
             statistics.rounds += done.statistics.rounds

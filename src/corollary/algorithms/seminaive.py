@@ -8,12 +8,13 @@ again, each time only to rule instances that use a fact of the previous round.
 Invariants: before each stratum, I is the materialization of all earlier strata together with the
 explicit facts of predicates that no rule derives; no rule instance is considered twice.
 
-Differs from the paper: the loop of lines 4–6 is `Engine.close`, which an engine may run better than
-round by round; facts of predicates that belong to no stratum are put into I at the beginning; a
-recursive rule with a variable property or class in its body reads earlier strata by the same atom,
-and is applied to them once like a nonrecursive one.
+Differs from the paper: the loop of lines 4–6 is that of Algorithm 2 over modules (`modular`), with
+`Engine.close`, which an engine may run better than round by round, for the rules that are in none;
+facts of predicates that belong to no stratum are put into I at the beginning; a recursive rule with
+a variable property or class in its body reads earlier strata by the same atom, and is applied to
+them once like a nonrecursive one.
 
-Cost: one consideration for each applicable rule instance.
+Cost: one consideration for each applicable rule instance; less where there are modules.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+from corollary.algorithms.modular.framework import Module, SemiNaive, close
+from corollary.algorithms.modular.recognize import recognized
 from corollary.core.compile import CompiledRule, compile_rule, covers
 from corollary.core.engine import Engine, F
 from corollary.core.statistics import Statistics
@@ -46,10 +49,16 @@ def materialize(
     explicit: F,
     engine: Engine[F],
     *,
+    modules: bool = True,
     on_progress: OnProgress | None = None,
 ) -> Materialization[F]:
-    """mat(Π, E). `on_progress` is told of every round and may raise to stop."""
-    return materialize_strata(program.strata, explicit, engine, on_progress=on_progress)
+    """mat(Π, E). `on_progress` is told of every round and may raise to stop.
+
+    With `modules`, transitive relations and the like are closed by algorithms of their own.
+    """
+    return materialize_strata(
+        program.strata, explicit, engine, modules=modules, on_progress=on_progress
+    )
 
 
 def materialize_strata(
@@ -58,6 +67,7 @@ def materialize_strata(
     engine: Engine[F],
     *,
     compiled: Mapping[Rule, CompiledRule] | None = None,
+    modules: bool = True,
     on_progress: OnProgress | None = None,
 ) -> Materialization[F]:
     """mat(Π, E) for the strata of Π; rules that are compiled already are not compiled again."""
@@ -94,8 +104,9 @@ def materialize_strata(
         on_round(0, 0)
         # while Δ ≠ ∅: Δ := Πˢᵣ[I : Δ] \ I; I := I ∪ Δ
         if recursive and len(delta):
-            closed = engine.close(recursive, facts, delta, on_round=on_round)
-            statistics.count("recursive", closed.instances)
-            statistics.rounds += closed.rounds
-            facts = facts.union(closed.facts)
+            parts: Sequence[Module[F]] = [SemiNaive(recursive)]
+            if modules:
+                parts = recognized(recursive, engine.dictionary)
+            found = close(parts, engine, facts, delta, statistics, on_round)
+            facts = facts.union(found)
     return Materialization(facts, explicit, statistics)

@@ -76,6 +76,11 @@ def add_arguments(commands: Any) -> None:
         help="as few strata as negation allows, so that algorithms work as without strata",
     )
     parser.add_argument(
+        "--no-modules",
+        action="store_true",
+        help="derive transitive relations by their rules where everything is derived",
+    )
+    parser.add_argument(
         "--verify",
         action="store_true",
         help="after every commit derive and count everything again, and compare",
@@ -143,6 +148,7 @@ class Replay:
             self.engine,
             algorithm=algorithm,
             coarse=options.coarse_strata,
+            modules=not options.no_modules,
             on_progress=progress,
         )
         self.verify: bool = options.verify

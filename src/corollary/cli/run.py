@@ -68,6 +68,11 @@ def add_arguments(commands: Any) -> None:
         help="threads of the columnar engine (default: all cores)",
     )
     parser.add_argument(
+        "--no-modules",
+        action="store_true",
+        help="derive transitive relations by their rules, not by algorithms of their own",
+    )
+    parser.add_argument(
         "--limit-facts", type=positive, metavar="N", help="stop when there are more facts"
     )
     parser.add_argument(
@@ -154,7 +159,9 @@ def _run_engine(
     )
     explicit = engine.facts(encoded(program, tables, dictionary))
     clock.lap("encode")
-    done = seminaive.materialize(program, explicit, engine, on_progress=progress)
+    done = seminaive.materialize(
+        program, explicit, engine, modules=not options.no_modules, on_progress=progress
+    )
     return len(explicit), list(result_tables(done.facts, dictionary)), done.statistics
 
 

@@ -51,6 +51,10 @@ class Facts(Protocol):
         """The facts of all other predicates."""
         ...
 
+    def renamed(self, predicate: Predicate, new: Predicate) -> Self:
+        """The facts of one predicate as facts of another one, and nothing else."""
+        ...
+
 
 F = TypeVar("F", bound=Facts)
 
@@ -166,6 +170,13 @@ class Engine(Protocol[F]):
 
         With `unproved`, the body may also hold there: instances with exactly one body fact that is
         not in `within` (at least two if `several`). Negated atoms read `within`.
+        """
+        ...
+
+    def forest(self, edges: F, predicate: Predicate, known: F) -> F:
+        """`known`, which has no cycle, with edges that connect what it does not connect.
+
+        Edges are taken without direction; the result has no cycle, and connects the same.
         """
         ...
 

@@ -134,6 +134,11 @@ class ColumnarFacts:
             kept = {p: r for p, r in kept.items() if not any(covers(w, p) for w in wide)}
         return ColumnarFacts(self.space, kept)
 
+    def renamed(self, predicate: Predicate, new: Predicate) -> ColumnarFacts:
+        """The facts of one predicate as facts of another one."""
+        found = self.relations.get(predicate)
+        return ColumnarFacts._of(self.space, {} if found is None else {new: found})
+
     def relation(self, pattern: Pattern) -> Relation:
         """What a pattern reads."""
         if pattern.wide:

@@ -333,6 +333,11 @@ class Relation:
         return Relation.of(self.arity, keys[other.contains(keys)])
 
 
+def largest_node(keys: Keys) -> int:
+    """The largest subject or object of sorted pairs, 0 if there is none."""
+    return max(int(keys[-1] >> HIGH), kernels.largest_low(keys)) if len(keys) else 0
+
+
 def as_set(keys: Keys) -> Keys:
     """Keys in order and without repetitions."""
     order = kernels.order(keys)

@@ -152,6 +152,28 @@ class SparkEngine:
             if parts:
                 yield Support(rule, np.concatenate(parts))
 
+    def forest(self, edges: SparkFacts, predicate: Predicate, known: SparkFacts) -> SparkFacts:
+        """`known` with edges that connect what it does not connect; on the driver."""
+        parents: dict[int, int] = {}
+
+        def root(node: int) -> int:
+            while (parent := parents.setdefault(node, node)) != node:
+                parents[node] = parents[parent]
+                node = parent
+            return node
+
+        found = []
+        for rows, are_new in ((known.rows(predicate), False), (edges.rows(predicate), True)):
+            for a, b in rows.tolist():
+                one, two = root(a), root(b)
+                if one != two:
+                    parents[one] = two
+                    if are_new:
+                        found.append((a, b))
+        if not found:
+            return known
+        return known.union(self.facts({predicate: np.array(found, np.uint32)}))
+
     def counts(self) -> SparkCounts:
         """Counts that are all 0."""
         return SparkCounts(self.facts)

@@ -78,6 +78,11 @@ class SparkFacts:
         left_out = self.only(predicates)._tables
         return self._with({p: table for p, table in self._tables.items() if p not in left_out})
 
+    def renamed(self, predicate: Predicate, new: Predicate) -> SparkFacts:
+        """The facts of one predicate as facts of another one."""
+        table = self._tables.get(predicate)
+        return self._with({} if table is None else {new: table})
+
     def less(self, part: SparkFacts) -> SparkFacts:
         """The difference to a subset: no job; to be read in one plan only."""
         return self._with({**self._tables, **self._both(part, Table.less)})

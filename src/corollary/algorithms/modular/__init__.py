@@ -1,0 +1,1 @@
+"""Modules: rules of a stratum that an algorithm of their own evaluates."""
