@@ -39,7 +39,7 @@ path(x, z) :- path(x, y), edge(y, z).
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Both rules over graphs of each size."""
+    """Both rules, and the module of the second, over graphs of each size."""
     for edges in options.scales:
         graph, pairs = random_dag(edges)
         with tempfile.TemporaryDirectory() as folder:
@@ -50,6 +50,9 @@ def run(options: Options) -> Iterator[Row]:
             yield case | {"rule": "linear"} | closing.shown(ours)
             row = closing.ours(wanted, program=QUADRATIC, **arguments)
             yield case | {"rule": "quadratic"} | closing.shown(row)
+            module = closing.ours(wanted, program=QUADRATIC, modules=True, **arguments)
+            module |= closing.speedup(module, row)
+            yield case | {"rule": "transitive module"} | closing.shown(module)
             case["rule"] = "linear"
             row = recursive_query(ours, wanted, **arguments)
             yield case | closing.shown(row)

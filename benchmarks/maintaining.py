@@ -44,13 +44,19 @@ class Maintained:
         algorithm: str,
         *,
         coarse: bool = False,
+        modules: bool = True,
         dictionary: Dictionary | None = None,
     ) -> None:
         self.engine = ColumnarEngine(dictionary if dictionary is not None else Dictionary())
         self.empty: ColumnarFacts = self.engine.facts({})
         started = time.perf_counter()
         self.maintainer = Maintainer(
-            program, self.engine.facts(tables), self.engine, algorithm=algorithm, coarse=coarse
+            program,
+            self.engine.facts(tables),
+            self.engine,
+            algorithm=algorithm,
+            coarse=coarse,
+            modules=modules,
         )
         self.seconds = time.perf_counter() - started
         gc.collect()

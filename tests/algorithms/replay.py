@@ -43,9 +43,16 @@ class Player:
     """A maintainer that speaks in atoms."""
 
     def __init__(
-        self, make: MakeEngine, program: Program, algorithm: str, *, coarse: bool = False
+        self,
+        make: MakeEngine,
+        program: Program,
+        algorithm: str,
+        *,
+        coarse: bool = False,
+        modules: bool = True,
     ) -> None:
         self.dictionary = Dictionary()
+        self.reason = ""  # of the last update
         self.engine = make(self.dictionary)
         self.maintainer: Maintainer[Any] = Maintainer(
             Program.of(program.rules),
@@ -53,6 +60,7 @@ class Player:
             self.engine,
             algorithm=algorithm,
             coarse=coarse,
+            modules=modules,
         )
 
     def encode(self, atoms: Iterable[Atom]) -> Any:
@@ -74,7 +82,10 @@ class Player:
         )
 
     def play(self, commit: Commit) -> Changes[Any]:
-        return self.maintainer.update(self.changes(commit))
+        changes = self.maintainer.update(self.changes(commit))
+        assert changes.statistics is not None
+        self.reason = changes.statistics.reason
+        return changes
 
 
 def replay(

@@ -407,8 +407,12 @@ def test_auto_gives_up_a_search_that_takes_too_long(monkeypatch: pytest.MonkeyPa
         "r(?y, ?x) :- r(?x, ?y) . r(?x, ?z) :- r(?x, ?y), r(?y, ?z) . r(0, 10) ."
         + "".join(f"r({a}, {b}) ." for a, b in halves)
     )
-    player = Player(columnar, program, "auto")
-    said = reason(player, Commit(deleted=facts("r(0, 10) .")))
-    assert said == "DRed, faster than Backward/Forward, in 1 stratum with recursion"
+    gone = Commit(deleted=facts("r(0, 10) ."))
+    player = Player(columnar, program, "auto", modules=False)
+    assert reason(player, gone) == "DRed, faster than Backward/Forward, in 1 stratum with recursion"
+    modular = Player(columnar, program, "auto")
+    said = reason(modular, gone)
+    assert said == "modules, as Backward/Forward was hard, in 1 stratum with recursion"
+    assert modular.facts == player.facts
     left = {*program.facts} - facts("r(0, 10) .")
     assert player.facts == reference.materialize(Program.of(program.rules), left)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.algorithms import seminaive
+from corollary.algorithms import choose, seminaive
 from corollary.algorithms.modular.recognize import recognized
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.lang import reference
 from corollary.lang.program import Program
+from tests.algorithms.replay import replay, states
+from tests.dense import composition
 from tests.engines.factories import ENGINES, marks
+from tests.streams import stream
 
 every_engine = pytest.mark.parametrize(
     "engine", [pytest.param(name, marks=marks(name)) for name in ("columnar", "spark")]
@@ -47,7 +52,10 @@ SYMMETRIC = "r(?b, ?a) :- r(?a, ?b) ."
         # Near, but not the shape:
         ("r(?z, ?x) :- r(?x, ?y), r(?y, ?z) .", ["recursive"]),
         ("r(?x, ?z) :- r(?x, ?y), r(?z, ?y) .", ["recursive"]),
-        ("r(?x, ?z) :- r(?x, ?y), s(?y, ?z) .", ["recursive"]),
+        ("r(?x, ?z) :- r(?x, ?y), s(?y, ?z) .", ["linear r"]),
+        ("r(?x, ?z) :- r(?y, ?z), s(?x, ?y) .", ["linear r"]),
+        ("r(?x, ?z) :- r(?x, ?y), s(?z, ?y) .", ["recursive"]),
+        ("r(?x, ?z) :- r(?x, ?y), s(?y, ?z) . r(?x, ?z) :- r(?x, ?y), e(?y, ?z) .", ["recursive"]),
         ("r(?x, ?x) :- r(?x, ?y), r(?y, ?x) .", ["recursive"]),
         ("r(?x, ?z) :- r(?x, ?y), r(?y, ?z), NOT s(?x) .", ["recursive"]),
         ("r(?x, ?z) :- r(?x, ?y), r(?y, ?z), FILTER(?x != ?z) .", ["recursive"]),
@@ -108,6 +116,20 @@ def modular_program(seed: int) -> Program:
 @given(st.integers(0, 2**32 - 1))
 def test_with_and_without_modules(seed: int) -> None:
     check("columnar", modular_program(seed))
+
+
+def test_strata_that_auto_closes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every search is called hard, so that modules take over wherever they can."""
+    monkeypatch.setattr(choose, "_HARD", -(10**9))
+    reasons: Counter[str] = Counter()
+    for seed in range(60):
+        for program in (modular_program(seed), composition(seed)):
+            found = stream(seed, program)
+            for player in replay(ENGINES["columnar"], found, "auto", states(found)):
+                player.maintainer.verify()
+                reasons.update(re.findall("modules|DRed", player.reason))
+    assert reasons["modules"] > 100
+    assert reasons["DRed"] > 100
 
 
 @pytest.mark.parametrize("engine", [pytest.param("spark", marks=marks("spark"))])

@@ -46,6 +46,10 @@ _FEW = 8  # facts that a goal may need to be decided without being called hard
 class BackwardForward(Generic[F]):
     """Delete facts without a proof, and no others."""
 
+    def __init__(self, candidates: F | None = None) -> None:
+        """`candidates` are what loses an instance to lower strata, if that is known already."""
+        self._candidates = candidates
+
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Algorithm 1. Yields how many more facts were checked than should be, see `choose`."""
         search = self.search(step)
@@ -71,6 +75,8 @@ class BackwardForward(Generic[F]):
 
     def candidates(self, step: Step[F]) -> F:
         """E⁻, and what loses an instance to lower strata."""
+        if self._candidates is not None:
+            return self._candidates
         return step.candidates(phase="deletion propagation")
 
     def search(self, step: Step[F]) -> Search[F]:

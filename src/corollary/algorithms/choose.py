@@ -5,14 +5,16 @@ stratum, Backward/Forward begins. If it checks many more facts than it was asked
 a race with it: each goes on while it has taken less time than the other, so that the update takes
 at most about twice the time of the better one, whether facts have many proofs (Backward/Forward
 wins) or are truly lost (DRed may win). An instance costs the two between 2 and 200 ns, so that the
-clock decides, not a count; what the update does is the same either way. Past the equilibrium of
-Motik et al. 2015, §5, everything is derived anew.
+clock decides, not a count; what the update does is the same either way. A stratum that consists of
+modules alone, such as one transitive relation, is not raced for but closed again, if the search is
+hard or there are many candidates: a search of the graph costs less than DRed. Past the equilibrium
+of Motik et al. 2015, §5, everything is derived anew.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Generic
@@ -20,10 +22,19 @@ from typing import Generic
 from corollary.algorithms import step as common
 from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.dred import DRed
+from corollary.algorithms.modular.framework import Module, SemiNaive, close
+from corollary.algorithms.modular.recognize import recognized
 from corollary.algorithms.step import Removal, Step
 from corollary.core.engine import F
 from corollary.core.statistics import Statistics
 
+_WINNERS = {
+    "bf": "Backward/Forward",
+    "dred": "DRed, faster than Backward/Forward,",
+    "modules": "modules, as Backward/Forward was hard,",
+}
+_CANDIDATE = 100  # facts of a stratum of modules that are closed again in the time of one search
+_FEW = 100  # candidates that are searched for in any case
 _HARD = 1024  # facts checked beyond a few for each goal, from which on DRed enters
 
 
@@ -59,6 +70,7 @@ class Auto(Generic[F]):
 
     def __init__(self) -> None:
         self._chosen: Counter[str] = Counter()
+        self._closed: F | None = None  # the facts of a stratum that was closed again
 
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Check where nothing is recursive; else let Backward/Forward and DRed race."""
@@ -77,11 +89,21 @@ class Auto(Generic[F]):
     def _race(self, step: Step[F]) -> Removal[F]:
         careful = replace(step, statistics=Statistics("", ""))
         quick = replace(step, statistics=Statistics("", ""))
-        runs = {"bf": BackwardForward[F]().delete(careful), "dred": DRed[F]().delete(quick)}
+        modules = modules_of(step) if step.modules else None
+        candidates = careful.candidates(phase="deletion propagation")
+        runs = {"bf": BackwardForward(candidates).delete(careful), "dred": DRed[F]().delete(quick)}
         spent = {"bf": 0.0, "dred": 0.0}
         removal: Removal[F] | None = None
-        turn, hard = "bf", False
+        turn = "bf"
+        hard = (
+            modules is not None
+            and len(candidates) > _FEW
+            and _CANDIDATE * len(candidates) > len(step.only_own(step.facts))
+        )
         while removal is None:
+            if hard and modules is not None:
+                turn, removal = "modules", self._close(quick, modules)
+                break
             if hard:
                 turn = min(spent, key=lambda name: spent[name])
             started = perf_counter()
@@ -92,10 +114,32 @@ class Auto(Generic[F]):
             spent[turn] += perf_counter() - started
         for each in (careful, quick):
             step.statistics.include(each.statistics)
-        winner = "Backward/Forward" if turn == "bf" else "DRed, faster than Backward/Forward,"
-        self._chosen[winner + " in {} with recursion"] += 1
+        self._chosen[_WINNERS[turn] + " in {} with recursion"] += 1
         return removal
 
+    def _close(self, step: Step[F], modules: Sequence[Module[F]]) -> Removal[F]:
+        """What the stratum does not have any more when it is closed again."""
+        below = step.facts.without(step.stratum.predicates)
+        external = step.only_own(step.explicit)
+        if step.stratum.nonrecursive:
+            derived = step.engine.derive(step.stratum.nonrecursive, below)
+            external = external.union(step.count("nonrecursive", derived).facts)
+        facts = below.union(external)
+        found = close(modules, step.engine, facts, external, step.statistics)
+        self._closed = external.union(found)
+        return Removal(step.only_own(step.facts).difference(self._closed), step.nothing)
+
     def insert(self, step: Step[F], rederived: F) -> F:
-        """Semi-naive evaluation."""
-        return common.insert(step, rederived)
+        """Semi-naive evaluation, unless the stratum was closed again."""
+        closed, self._closed = self._closed, None
+        if closed is None:
+            return common.insert(step, rederived)
+        new = closed.difference(step.facts)
+        step.facts = step.facts.union(new)
+        return new
+
+
+def modules_of(step: Step[F]) -> Sequence[Module[F]] | None:
+    """The modules of a stratum, None if it has other recursive rules too."""
+    modules = recognized(step.stratum.recursive, step.engine.dictionary)
+    return None if any(type(module) is SemiNaive for module in modules) else modules

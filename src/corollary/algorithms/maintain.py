@@ -97,7 +97,8 @@ class Maintainer(Generic[F]):
     ) -> None:
         """Materialize. With `coarse`, there are as few strata as negation allows.
 
-        `modules` are for what is derived from scratch (`algorithms.modular`).
+        `modules` (`algorithms.modular`) are for what is derived from scratch: a materialization, or
+        a stratum that `auto` closes again.
         """
         if algorithm not in KINDS:
             raise InvalidInput(
@@ -245,6 +246,7 @@ class _Update(Generic[F]):
         self.counters = replace(state.counters) if state.counters is not None else None
         self.deleted = self.inserted = self.engine.facts({})
         self._on_progress = maintainer._on_progress
+        self._modules = maintainer._modules
         self._was = state.strata
         self._lost = self._gained = self.deleted
 
@@ -379,6 +381,7 @@ class _Update(Generic[F]):
             self._lost.only(stratum.predicates),
             self._gained.only(stratum.predicates),
             self.counters,
+            self._modules,
         )
         removal = finish(self.algorithm.delete(step))
         if len(removal.overdeleted):

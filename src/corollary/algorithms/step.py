@@ -58,6 +58,7 @@ class Step(Generic[F]):
     lost: F  # explicit facts of this stratum that are deleted, heads of removed rules
     gained: F  # explicit facts of this stratum that are inserted
     counters: Counters[F] | None = None
+    modules: bool = True  # whether modules may be used
 
     def only_own(self, facts: F) -> F:
         """The facts of this stratum's predicates."""

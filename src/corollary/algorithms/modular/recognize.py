@@ -7,7 +7,12 @@ from typing import Any
 
 from corollary.algorithms.modular.framework import Module, SemiNaive
 from corollary.algorithms.modular.symmetric_transitive import SymmetricTransitive, is_symmetric
-from corollary.algorithms.modular.transitive import Transitive, is_transitive
+from corollary.algorithms.modular.transitive import (
+    Linear,
+    Transitive,
+    is_linear,
+    is_transitive,
+)
 from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary
 
@@ -38,6 +43,8 @@ def recognized(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Mo
         if rule.head.predicate in transitive and (is_transitive(rule) or is_symmetric(rule))
     ]
     others = [rule for rule in rules if rule not in taken]
+    if not modules and len(others) == 1 and is_linear(others[0]):
+        return [Linear(others[0])]
     if others or not modules:
         modules.append(SemiNaive(others))
     return modules

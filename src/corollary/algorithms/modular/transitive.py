@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic
 
+from corollary.algorithms.modular.framework import SemiNaive
 from corollary.core.compile import CompiledRule, compile_rule, home
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Derived, Engine, F, OnRound
@@ -108,6 +109,36 @@ def is_plain(rule: CompiledRule) -> bool:
 def is_transitive(rule: CompiledRule) -> bool:
     """R(x, z) :- R(x, y), R(y, z), in either order."""
     if not is_plain(rule) or len(rule.body) != 2 or rule.bound != 3:
+        return False
+    x, z = rule.head.arguments
+    pairs = {pattern.arguments for pattern in rule.body}
+    return any(pairs == {(x, y), (y, z)} for y in range(rule.bound) if y not in (x, z))
+
+
+class Linear(SemiNaive[F]):
+    """One linear rule R(x, z) :- R(x, y), E(y, z), or E first, over a relation E of lower strata.
+
+    Its rounds are what `Engine.close` does best, a search of the graph of E, so that closing R
+    again is cheap.
+    """
+
+    def __init__(self, rule: CompiledRule) -> None:
+        super().__init__([rule])
+        self.name = f"linear {described(rule.head.predicate)}"
+
+
+def is_linear(rule: CompiledRule) -> bool:
+    """R(x, z) :- R(x, y), E(y, z) or R(x, z) :- E(x, y), R(y, z), in either order of the atoms."""
+    atoms = (rule.head, *rule.body)
+    if (
+        rule.negated
+        or rule.conditions
+        or rule.groupings
+        or len(rule.body) != 2
+        or rule.bound != 3
+        or any(p.wide or len(p.arguments) != 2 or len(p.variables) != 2 for p in atoms)
+        or sum(p.predicate is rule.head.predicate for p in rule.body) != 1
+    ):
         return False
     x, z = rule.head.arguments
     pairs = {pattern.arguments for pattern in rule.body}
