@@ -44,7 +44,7 @@ def recognized(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Mo
     ]
     others = [rule for rule in rules if rule not in taken]
     if not modules and len(others) == 1 and is_linear(others[0]):
-        return [Linear(others[0])]
+        return [Linear(others)]
     if others or not modules:
         modules.append(SemiNaive(others))
     return modules

@@ -122,10 +122,6 @@ class Linear(SemiNaive[F]):
     again is cheap.
     """
 
-    def __init__(self, rule: CompiledRule) -> None:
-        super().__init__([rule])
-        self.name = f"linear {described(rule.head.predicate)}"
-
 
 def is_linear(rule: CompiledRule) -> bool:
     """R(x, z) :- R(x, y), E(y, z) or R(x, z) :- E(x, y), R(y, z), in either order of the atoms."""
