@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corollary.algorithms import choose, seminaive
-from corollary.algorithms.modular.recognize import recognized
+from corollary.algorithms.modular.framework import SemiNaive
+from corollary.algorithms.modular.recognize import is_modular, recognized
 from corollary.algorithms.modular.transitive import Linear
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
@@ -31,10 +32,9 @@ every_engine = pytest.mark.parametrize(
 def names(text: str) -> list[str]:
     dictionary = Dictionary()
     rules = [compile_rule(rule, dictionary) for rule in Program.parse(text).rules]
-    return [
-        "linear" if isinstance(module, Linear) else module.name
-        for module in recognized(rules, dictionary)
-    ]
+    found = recognized(rules, dictionary)
+    assert is_modular(rules) == all(type(module) is not SemiNaive for module in found)
+    return ["linear" if isinstance(module, Linear) else module.name for module in found]
 
 
 TRANSITIVE = "r(?x, ?z) :- r(?x, ?y), r(?y, ?z) ."

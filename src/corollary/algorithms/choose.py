@@ -14,7 +14,7 @@ of Motik et al. 2015, §5, everything is derived anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from time import perf_counter
 from typing import Generic
@@ -22,7 +22,7 @@ from typing import Generic
 from corollary.algorithms import step as common
 from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.dred import DRed
-from corollary.algorithms.modular.framework import Module, SemiNaive, close
+from corollary.algorithms.modular.framework import close
 from corollary.algorithms.modular.recognize import recognized
 from corollary.algorithms.step import Removal, Step
 from corollary.core.engine import F
@@ -89,20 +89,20 @@ class Auto(Generic[F]):
     def _race(self, step: Step[F]) -> Removal[F]:
         careful = replace(step, statistics=Statistics("", ""))
         quick = replace(step, statistics=Statistics("", ""))
-        modules = modules_of(step) if step.modules else None
+        modular = step.modules and step.stratum.modular
         candidates = careful.candidates(phase="deletion propagation")
         runs = {"bf": BackwardForward(candidates).delete(careful), "dred": DRed[F]().delete(quick)}
         spent = {"bf": 0.0, "dred": 0.0}
         removal: Removal[F] | None = None
         turn = "bf"
         hard = (
-            modules is not None
+            modular
             and len(candidates) > _FEW
             and _CANDIDATE * len(candidates) > len(step.only_own(step.facts))
         )
         while removal is None:
-            if hard and modules is not None:
-                turn, removal = "modules", self._close(quick, modules)
+            if hard and modular:
+                turn, removal = "modules", self._close(quick)
                 break
             if hard:
                 turn = min(spent, key=lambda name: spent[name])
@@ -117,7 +117,7 @@ class Auto(Generic[F]):
         self._chosen[_WINNERS[turn] + " in {} with recursion"] += 1
         return removal
 
-    def _close(self, step: Step[F], modules: Sequence[Module[F]]) -> Removal[F]:
+    def _close(self, step: Step[F]) -> Removal[F]:
         """What the stratum does not have any more when it is closed again."""
         below = step.facts.without(step.stratum.predicates)
         external = step.only_own(step.explicit)
@@ -125,6 +125,7 @@ class Auto(Generic[F]):
             derived = step.engine.derive(step.stratum.nonrecursive, below)
             external = external.union(step.count("nonrecursive", derived).facts)
         facts = below.union(external)
+        modules = recognized(step.stratum.recursive, step.engine.dictionary)
         found = close(modules, step.engine, facts, external, step.statistics)
         self._closed = external.union(found)
         return Removal(step.only_own(step.facts).difference(self._closed), step.nothing)
@@ -137,9 +138,3 @@ class Auto(Generic[F]):
         new = closed.difference(step.facts)
         step.facts = step.facts.union(new)
         return new
-
-
-def modules_of(step: Step[F]) -> Sequence[Module[F]] | None:
-    """The modules of a stratum, None if it has other recursive rules too."""
-    modules = recognized(step.stratum.recursive, step.engine.dictionary)
-    return None if any(type(module) is SemiNaive for module in modules) else modules

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from corollary.algorithms.aggregates import Aggregation, without_aggregates
+from corollary.algorithms.modular.recognize import is_modular
 from corollary.core.compile import TRIPLES, TYPES, CompiledRule, compile_rule, covers
 from corollary.core.dictionary import Dictionary
 from corollary.lang.stratify import Predicate, Stratum, stratify
@@ -36,6 +37,11 @@ class CompiledStratum:
             for rule in self.recursive
             if sum(self.may_derive(pattern.predicate) for pattern in rule.body) > 1
         )
+
+    @cached_property
+    def modular(self) -> bool:
+        """Whether modules cover all recursive rules."""
+        return is_modular(self.recursive)
 
     def may_derive(self, predicate: Predicate) -> bool:
         """Whether a body atom may read what the stratum derives."""

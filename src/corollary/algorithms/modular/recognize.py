@@ -17,6 +17,19 @@ from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary
 
 
+def is_modular(rules: Sequence[CompiledRule]) -> bool:
+    """Whether modules cover all these recursive rules."""
+    if any(rule.head.wide for rule in rules):
+        return False
+    transitive = {rule.head.predicate for rule in rules if is_transitive(rule)}
+    if not transitive:
+        return len(rules) == 1 and is_linear(rules[0])
+    return all(
+        is_transitive(rule) or (is_symmetric(rule) and rule.head.predicate in transitive)
+        for rule in rules
+    )
+
+
 def recognized(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Module[Any]]:
     """The modules of recursive rules: by shape, up to names of variables and order of atoms.
 
