@@ -53,7 +53,7 @@ class BackwardForward(Generic[F]):
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Algorithm 1. Yields how many more facts were checked than should be, see `choose`."""
         search = self.search(step)
-        deleted = processed = step.nothing  # D \\ P, O
+        deleted = processed = step.nothing  # D \ P, O
         new = self.candidates(step)
         seen = new  # D
         while len(new):

@@ -45,7 +45,7 @@ class CountedDRed(Generic[F]):
             if not step.kept_recursive:
                 break
             found = step.consequences(new, processed, counted=True)
-            _count(step, recursive=found, sign=-1)
+            _counters(step).add(found, recursive=True, sign=-1)
             processed = overdeleted
             new = found.facts.difference(overdeleted)
             new = new.difference(certain(step, new))
@@ -91,10 +91,11 @@ def insert(step: Step[F], rederived: F) -> F:
     counts_recursive = _counters(step).recursive is not None
     below = _gained(step, stratum.nonrecursive, counted=True)
     again = _gained(step, stratum.recursive, counted=counts_recursive)
-    _count(step, nonrecursive=below, recursive=again)
     seeds = step.gained.union(rederived)
-    for derived in (*below, *again):
-        seeds = seeds.union(derived.facts)
+    for recursive, found in ((False, below), (True, again)):
+        for derived in found:
+            _counters(step).add(derived, recursive=recursive)
+            seeds = seeds.union(derived.facts)
     if not counts_recursive:
         return common.spread(step, seeds)
     new = seeds.difference(step.facts)
@@ -104,9 +105,9 @@ def insert(step: Step[F], rederived: F) -> F:
         step.statistics.rounds += 1
         if not stratum.recursive:
             break
-        found = engine.derive(stratum.recursive, step.facts, delta=new, counted=True)
-        _count(step, recursive=step.count("insertion", found))
-        new = found.facts.difference(step.facts)
+        round_ = engine.derive(stratum.recursive, step.facts, delta=new, counted=True)
+        _counters(step).add(step.count("insertion", round_), recursive=True)
+        new = round_.facts.difference(step.facts)
         added = added.union(new)
     return added
 
@@ -117,7 +118,8 @@ def lost(step: Step[F], *, phase: str = "overdeletion") -> F:
     below = step.lost_instances(nonrecursive, phase=phase, counted=True)
     counted = _counters(step).recursive is not None
     again = step.lost_instances(step.kept_recursive, phase=phase, counted=counted)
-    _count(step, nonrecursive=below, recursive=again, sign=-1)
+    _counters(step).add(below, recursive=False, sign=-1)
+    _counters(step).add(again, recursive=True, sign=-1)
     return step.lost.union(below.facts).union(again.facts)
 
 
@@ -153,20 +155,3 @@ def _gained(step: Step[F], rules: Sequence[CompiledRule], *, counted: bool) -> l
 def _counters(step: Step[F]) -> Counters[F]:
     assert step.counters is not None, "the maintainer counts for this algorithm"
     return step.counters
-
-
-def _count(
-    step: Step[F],
-    nonrecursive: Derived[F] | Sequence[Derived[F]] = (),
-    recursive: Derived[F] | Sequence[Derived[F]] = (),
-    sign: int = 1,
-) -> None:
-    counters = _counters(step)
-    for derived in [nonrecursive] if isinstance(nonrecursive, Derived) else nonrecursive:
-        counts = counters.nonrecursive
-        counters.nonrecursive = counts.plus(derived) if sign > 0 else counts.minus(derived)
-    if counters.recursive is None:
-        return
-    for derived in [recursive] if isinstance(recursive, Derived) else recursive:
-        counts = counters.recursive
-        counters.recursive = counts.plus(derived) if sign > 0 else counts.minus(derived)

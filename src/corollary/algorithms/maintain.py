@@ -257,16 +257,13 @@ class _Update(Generic[F]):
         self._update_underived()
         touched = self.strata.readers([*self.deleted.predicates(), *self.inserted.predicates()])
         touched |= self._owners(self._lost.predicates()) | self._owners(self._gained.predicates())
-        touched |= (
-            {
+        if added:
+            touched |= {
                 stratum.number
                 for stratum in self.strata.strata
                 if not added.isdisjoint(stratum.rules)
                 or any(aggregation.rule in added for aggregation in stratum.aggregations)
             }
-            if added
-            else set()
-        )
         waiting = sorted(touched)
         while waiting:
             number = heapq.heappop(waiting)
@@ -298,15 +295,15 @@ class _Update(Generic[F]):
             self.statistics.count("rule removal", derived.instances)
             self._lost = self._lost.union(derived.facts.only(self.strata.derived))
             if self.counters is not None:
-                self._recount(self.counters, rule in recursive_before, derived, -1)
+                self.counters.add(derived, recursive=rule in recursive_before, sign=-1)
         self._forget([rule.head.predicate for rule in removed])
         if self.counters is not None:
             for rule in (compiled for source, compiled in new.items() if source in old):
                 was, now = rule in recursive_before, rule in recursive_now
                 if was != now:
                     derived = self.engine.derive([rule], self.before, counted=True)
-                    self._recount(self.counters, was, derived, -1)
-                    self._recount(self.counters, now, derived, 1)
+                    self.counters.add(derived, recursive=was, sign=-1)
+                    self.counters.add(derived, recursive=now)
         return frozenset(compiled for rule, compiled in new.items() if rule not in old)
 
     def _forget(self, heads: list[Predicate]) -> None:
@@ -319,17 +316,6 @@ class _Update(Generic[F]):
             self.counters.nonrecursive = self.counters.nonrecursive.without(gone)
             if self.counters.recursive is not None:
                 self.counters.recursive = self.counters.recursive.without(gone)
-
-    @staticmethod
-    def _recount(counters: Counters[F], recursive: bool, derived: Any, sign: int) -> None:
-        counts = counters.recursive if recursive else counters.nonrecursive
-        if counts is None:
-            return
-        changed = counts.plus(derived) if sign > 0 else counts.minus(derived)
-        if recursive:
-            counters.recursive = changed
-        else:
-            counters.nonrecursive = changed
 
     def _update_underived(self) -> None:
         """Facts of predicates that no rule derives: nothing but explicit ones."""
@@ -346,9 +332,15 @@ class _Update(Generic[F]):
         """Replace facts; returns the predicates that changed."""
         if len(lost):
             self.facts = self.facts.difference(lost)
-            self.deleted = self.deleted.union(lost)
         if len(gained):
             self.facts = self.facts.union(gained)
+        return self._remember(lost, gained)
+
+    def _remember(self, lost: F, gained: F) -> list[Predicate]:
+        """Add to D \\ A and A \\ D; returns the predicates that changed."""
+        if len(lost):
+            self.deleted = self.deleted.union(lost)
+        if len(gained):
             self.inserted = self.inserted.union(gained)
         return [*lost.predicates(), *gained.predicates()]
 
@@ -391,11 +383,7 @@ class _Update(Generic[F]):
         lost, gained = removal.overdeleted, new
         if len(lost) and len(gained):
             lost, gained = lost.difference(new), new.difference(removal.overdeleted)
-        if len(lost):
-            self.deleted = self.deleted.union(lost)
-        if len(gained):
-            self.inserted = self.inserted.union(gained)
-        return [*lost.predicates(), *gained.predicates()]
+        return self._remember(lost, gained)
 
 
 def _visible(facts: F) -> F:

@@ -33,6 +33,17 @@ class Counters(Generic[F]):
     nonrecursive: Counts[F]
     recursive: Counts[F] | None = None
 
+    def add(self, derived: Derived[F], *, recursive: bool, sign: int = 1) -> None:
+        """Add the instances of a counted `derive`, or take them away; what is not kept is not."""
+        counts = self.recursive if recursive else self.nonrecursive
+        if counts is None:
+            return
+        changed = counts.plus(derived) if sign > 0 else counts.minus(derived)
+        if recursive:
+            self.recursive = changed
+        else:
+            self.nonrecursive = changed
+
 
 @dataclass(frozen=True)
 class Removal(Generic[F]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 import time
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corollary.algorithms.maintain import ALGORITHMS, Maintainer
-from corollary.cli.arguments import bytes_, positive, seconds
+from corollary.cli.arguments import add_resources
 from corollary.cli.engines import ENGINES, encoded, make_engine
 from corollary.cli.progress import Limits, Progress
 from corollary.core.changes import Changes
@@ -102,22 +101,7 @@ def add_arguments(commands: Any) -> None:
         default="columnar",
         help="columnar or spark (default: columnar)",
     )
-    parser.add_argument(
-        "--threads",
-        type=positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="threads of the columnar engine (default: all cores)",
-    )
-    parser.add_argument(
-        "--limit-seconds", type=seconds, metavar="S", help="stop after this many seconds"
-    )
-    parser.add_argument(
-        "--limit-memory",
-        type=bytes_,
-        metavar="SIZE",
-        help="fail rather than use more memory, such as 500M or 8G (columnar engine)",
-    )
+    add_resources(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object for each commit, on a line"

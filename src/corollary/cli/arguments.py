@@ -3,6 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import os
+
+
+def add_resources(parser: argparse.ArgumentParser) -> None:
+    """The flags for threads, time and memory."""
+    parser.add_argument(
+        "--threads",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="threads of the columnar engine (default: all cores)",
+    )
+    parser.add_argument(
+        "--limit-seconds", type=seconds, metavar="S", help="stop after this many seconds"
+    )
+    parser.add_argument(
+        "--limit-memory",
+        type=bytes_,
+        metavar="SIZE",
+        help="fail rather than use more memory, such as 500M or 8G (columnar engine)",
+    )
 
 
 def positive(text: str) -> int:

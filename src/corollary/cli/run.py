@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from corollary.algorithms import seminaive
-from corollary.cli.arguments import bytes_, positive, seconds
+from corollary.cli.arguments import add_resources, positive
 from corollary.cli.engines import ENGINES, encoded, make_engine
 from corollary.cli.progress import Clock, Limits, Progress
 from corollary.core.dictionary import Dictionary
@@ -60,13 +59,7 @@ def add_arguments(commands: Any) -> None:
         help="what evaluates the rules: columnar (in process), spark, or reference (slow and"
         " simple) (default: columnar)",
     )
-    parser.add_argument(
-        "--threads",
-        type=positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="threads of the columnar engine (default: all cores)",
-    )
+    add_resources(parser)
     parser.add_argument(
         "--no-modules",
         action="store_true",
@@ -76,16 +69,7 @@ def add_arguments(commands: Any) -> None:
         "--limit-facts", type=positive, metavar="N", help="stop when there are more facts"
     )
     parser.add_argument(
-        "--limit-seconds", type=seconds, metavar="S", help="stop after this many seconds"
-    )
-    parser.add_argument(
         "--limit-rounds", type=positive, metavar="N", help="stop after this many rounds"
-    )
-    parser.add_argument(
-        "--limit-memory",
-        type=bytes_,
-        metavar="SIZE",
-        help="fail rather than use more memory, such as 500M or 8G (columnar engine)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")
     parser.add_argument("--json", action="store_true", help="print statistics as JSON")
