@@ -19,7 +19,7 @@ from corollary.algorithms import seminaive
 from corollary.core import tables
 from corollary.core.compile import CompiledRule, compile_rule, covers, home, home_terms
 from corollary.core.dictionary import Dictionary
-from corollary.core.engine import Derived, Engine, Facts
+from corollary.core.engine import Derived, Difference, Engine, Facts
 from corollary.core.tables import atom_of, encode
 from corollary.lang import reference
 from corollary.lang.printer import Printer
@@ -125,6 +125,7 @@ def heads(rule: Rule, instances: Iterable[reference.Substitution]) -> Counter[At
 # -- examples ------------------------------------------------------------------------------------
 
 _some_edges = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12)
+_few_edges = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12)
 _some_facts = st.lists(strategies.facts(), max_size=12).map(frozenset)
 
 
@@ -259,6 +260,53 @@ def forests_connect_what_edges_connect(
         assert len(pairs) == sum(len(part) - 1 for part in components(seen))
         known = forest
     assert len(known.renamed(other, edge)) == 0
+
+
+Pairs = list[tuple[int, int]]
+
+
+def closures_differ_as_they_should(
+    make: MakeEngine, example: tuple[bool, bool, list[tuple[Pairs, Pairs]]]
+) -> None:
+    """`reclose` after each of some changes of given pairs and edges; `copied`: pairs are edges."""
+    backwards, copied, changes = example
+    body = "e(?x, ?y), p(?y, ?z)" if backwards else "p(?x, ?y), e(?y, ?z)"
+    engine = make(Dictionary())
+    rule = compile_rule(Program.parse(f"p(?x, ?z) :- {body} .").rules[0], engine.dictionary)
+    p, e = Predicate("p"), Predicate("e")
+    before, known = engine.facts({}), engine.facts({})
+    for pairs, edges in changes:
+        rows = {p: edges if copied else pairs, e: edges}
+        changed = engine.facts({q: np.array(r, np.uint32) for q, r in rows.items() if r})
+        after = before.difference(changed).union(changed.difference(before))
+        found = engine.reclose(rule, before, after, changed=changed, known=known)
+        given = after.only([p])
+        closed = given.union(engine.close([rule], after, given).facts)
+        _check_difference(known, found, closed)
+        before, known = after, known.difference(found.deleted).union(found.inserted)
+
+
+def components_differ_as_they_should(make: MakeEngine, changes: list[Pairs]) -> None:
+    """`reconnect` after each of some changes of edges."""
+    engine = make(Dictionary())
+    e, p = Predicate("e"), Predicate("p")
+    text = "p(?x, ?y) :- e(?x, ?y) . p(?y, ?x) :- e(?x, ?y) . p(?x, ?z) :- p(?x, ?y), p(?y, ?z) ."
+    program = Program.parse(text)
+    before, known = engine.facts({}), engine.facts({})
+    for edges in changes:
+        changed = engine.facts({e: np.array(edges, np.uint32)} if edges else {})
+        after = before.difference(changed).union(changed.difference(before))
+        found = engine.reconnect(e, p, before, after, changed=changed, known=known)
+        closed = seminaive.materialize(program, after, engine, modules=False).facts.only([p])
+        _check_difference(known, found, closed)
+        before, known = after, known.difference(found.deleted).union(found.inserted)
+
+
+def _check_difference(known: Any, found: Difference[Any], closed: Any) -> None:
+    assert len(found.inserted) == len(closed.difference(known))
+    assert len(found.inserted.difference(closed)) == len(found.inserted.intersection(known)) == 0
+    assert len(found.deleted) == len(known.difference(closed))
+    assert len(found.deleted.intersection(closed)) == len(found.deleted.difference(known)) == 0
 
 
 def derive_finds_every_instance_once(make: MakeEngine, example: Example) -> None:
@@ -509,6 +557,16 @@ class Law:
 LAWS = [
     Law(facts_behave_like_sets, st.tuples(_some_facts, _some_facts), spark=8),
     Law(forests_connect_what_edges_connect, st.tuples(_some_edges, _some_edges), spark=4),
+    Law(
+        closures_differ_as_they_should,
+        st.tuples(
+            st.booleans(),
+            st.booleans(),
+            st.lists(st.tuples(_few_edges, _few_edges), min_size=1, max_size=5),
+        ),
+        spark=2,
+    ),
+    Law(components_differ_as_they_should, st.lists(_few_edges, min_size=1, max_size=6), spark=2),
     Law(derive_finds_every_instance_once, rules_and_sets(), spark=8),
     Law(derive_finds_every_new_instance_once, rules_and_sets(), 8, (IN_MANY_PLACES,)),
     Law(close_is_the_fixpoint_of_derive, rules_and_sets(), spark=6),

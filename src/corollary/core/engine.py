@@ -74,6 +74,15 @@ class Derived(Generic[F]):
 
 
 @dataclass(frozen=True)
+class Difference(Generic[F]):
+    """By what facts differ from those before, and the rule instances considered."""
+
+    inserted: F
+    deleted: F
+    instances: int
+
+
+@dataclass(frozen=True)
 class Support:
     """Instances of one rule: row i of `bindings` holds the values of the rule's bound variables."""
 
@@ -177,6 +186,26 @@ class Engine(Protocol[F]):
         """`known`, which has no cycle, with edges that connect what it does not connect.
 
         Edges are taken without direction; the result has no cycle, and connects the same.
+        """
+        ...
+
+    def reclose(
+        self, rule: CompiledRule, before: F, after: F, *, changed: F, known: F
+    ) -> Difference[F]:
+        """By what the closure under P(x, z) :- P(x, y), E(y, z), or E first, differs afterwards.
+
+        `before` and `after` hold given facts of P and facts of E, `changed` those that only one of
+        the two has, and `known` the facts of P that follow from `before`.
+        """
+        ...
+
+    def reconnect(
+        self, edge: Predicate, pair: Predicate, before: F, after: F, *, changed: F, known: F
+    ) -> Difference[F]:
+        """By what the pairs of all nodes of each connected component differ afterwards.
+
+        `before`, `after` and `changed` hold facts of `edge`, taken without direction; the result is
+        facts of `pair`, as is `known`, the pairs of `before`.
         """
         ...
 

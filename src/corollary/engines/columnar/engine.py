@@ -14,8 +14,8 @@ import numpy as np
 from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Derived, OnRound, Support
-from corollary.engines.columnar import dense, kernels, linear
+from corollary.core.engine import Derived, Difference, OnRound, Support
+from corollary.engines.columnar import components, dense, kernels, linear, reroute
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.checks import check_of
 from corollary.engines.columnar.compose import compose_into, shapes
@@ -29,6 +29,7 @@ from corollary.engines.columnar.facts import (
     unknown,
 )
 from corollary.engines.columnar.join import Body, Source, solve
+from corollary.engines.columnar.layers import turned
 from corollary.engines.columnar.readings import (
     Job,
     Reading,
@@ -230,6 +231,66 @@ class ColumnarEngine:
         out = np.empty(len(keys), np.uint64)
         found = out[: kernels.connect(keys, parents, out)]
         return known.union(ColumnarFacts(self.space, {predicate: Relation.of(2, found)}))
+
+    @assisted
+    def reclose(
+        self,
+        rule: CompiledRule,
+        before: ColumnarFacts,
+        after: ColumnarFacts,
+        *,
+        changed: ColumnarFacts,
+        known: ColumnarFacts,
+    ) -> Difference[ColumnarFacts]:
+        """By what the closure under a linear rule differs afterwards."""
+        found_shapes = shapes([rule])
+        assert found_shapes is not None, "the rule is linear"
+        [shape] = found_shapes
+        head = shape.head
+        backwards = shape.right == head
+        edge, exchanged = (
+            (shape.left, shape.left_swapped) if backwards else (shape.right, shape.right_swapped)
+        )
+
+        def parts(facts: ColumnarFacts) -> reroute.Linear:
+            given, edges = (facts.relations.get(p) or Relation(2) for p in (head, edge))
+            return reroute.linear(given, edges, exchanged)
+
+        states = [parts(before), parts(after), parts(changed)]
+        # Where the given pairs are the edges, either direction gives the same.
+        backwards = backwards and not all(state.given is state.edges for state in states)
+        pairs = known.relations.get(head) or Relation(2)
+        if backwards:
+            states, pairs = [state.turned() for state in states], turned(pairs)
+        old, new, other = states
+        found = reroute.differ(old, new, other, pairs, self.workers, self.space.budget)
+        return self._difference(head, found, backwards)
+
+    @assisted
+    def reconnect(
+        self,
+        edge: Predicate,
+        pair: Predicate,
+        before: ColumnarFacts,
+        after: ColumnarFacts,
+        *,
+        changed: ColumnarFacts,
+        known: ColumnarFacts,
+    ) -> Difference[ColumnarFacts]:
+        """By what the pairs of connected components differ afterwards."""
+        old, new, other = (f.relations.get(edge) or Relation(2) for f in (before, after, changed))
+        pairs = known.relations.get(pair) or Relation(2)
+        found = components.differ(old, new, other, pairs, self.space.budget)
+        return self._difference(pair, found, False)
+
+    def _difference(
+        self, head: Predicate, found: reroute.Difference, backwards: bool
+    ) -> Difference[ColumnarFacts]:
+        inserted, deleted = (
+            ColumnarFacts(self.space, {head: turned(relation) if backwards else relation})
+            for relation in (Relation.of(2, found.inserted), Relation.of(2, found.deleted))
+        )
+        return Difference(inserted, deleted, found.instances)
 
     def counts(self) -> ColumnarCounts:
         """Counts that are all 0."""

@@ -93,6 +93,7 @@ class Run:
         self._offsets: npt.NDArray[np.int64] | None = None
         self._bitmap: Keys | None = None
         self._columns: list[Ids] | None = None
+        self._largest = -1
         self._by: dict[tuple[int, ...], tuple[Run, npt.NDArray[np.int64]]] = {}
 
     def __len__(self) -> int:
@@ -129,6 +130,13 @@ class Run:
             else:
                 self._objects = Run(sets.numbers([self.keys], largest) if len(self) else EMPTY)
         return self._objects
+
+    @property
+    def largest(self) -> int:
+        """The largest subject or object of the pairs, 0 if there is none."""
+        if self._largest < 0:
+            self._largest = largest_node(self.keys)
+        return self._largest
 
     def sliced_by_subject(self, parts: int) -> list[Run]:
         """The run cut into parts of about equal length that share no subject."""
@@ -238,8 +246,8 @@ class Relation:
         """All facts in one run."""
         if len(self.runs) == 1 and not self.dead:
             return self.runs[0]
-        keys = _merged_keys(self.runs)
-        return Run(sets.select(keys, _merged_keys(self.dead), False) if self.dead else keys)
+        keys = merged_keys(self.runs)
+        return Run(sets.select(keys, merged_keys(self.dead), False) if self.dead else keys)
 
     def alive(self) -> tuple[Run, ...]:
         """The facts in runs that hold no dead keys."""
@@ -361,7 +369,8 @@ def _merged(larger: Run, smaller: Run) -> Run:
     return run
 
 
-def _merged_keys(runs: Sequence[Run]) -> Keys:
+def merged_keys(runs: Sequence[Run]) -> Keys:
+    """The keys of disjoint runs in one sorted array."""
     keys = EMPTY
     for run in reversed(runs):
         keys = sets.merge(keys, run.keys) if len(keys) else run.keys
@@ -371,7 +380,7 @@ def _merged_keys(runs: Sequence[Run]) -> Keys:
 def _compacted(runs: Sequence[Run], dead: Sequence[Run]) -> tuple[Run, ...]:
     """One run without the dead keys."""
     run = reduce(_merged, runs)
-    gone = Run(_merged_keys(dead))
+    gone = Run(merged_keys(dead))
     kept = Run(sets.select(run.keys, gone.keys, False))
     if not len(kept):
         return ()

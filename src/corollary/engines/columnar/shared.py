@@ -1,10 +1,11 @@
-"""P(x, z) :- P(x, y), E(y, z) over few nodes without a cycle: rows of bits that subjects share.
+"""P(x, z) :- P(x, y), E(y, z) over few nodes: rows of bits that subjects share.
 
 From pairs F of P alone, a subject x reaches what the objects of F(x, y) reach along E. The rows
 R(y) = {z | E⁺(y, z)} are made once, successors first: R(y) is the union of {z} and R(z) for all
-E(y, z), and one OR does 64 nodes. Bits are numbered in the order of the ids, so that the pairs
-are read off in order. Rule instances are not met one by one, but counted with the pairs: a pair
-(x, y) of P stands for as many of them as E has pairs (y, z).
+E(y, z), and one OR does 64 nodes. Nodes that reach each other share one row, so that a cycle is
+no obstacle. Bits are numbered in the order of the ids, so that the pairs are read off in order.
+Rule instances are not met one by one, but counted with the pairs: a pair (x, y) of P stands for as
+many of them as E has pairs (y, z).
 
 Column 0 stands for all ids without a row: it has no bits, no steps and no height. Numbers are
 unsigned: with signed ones every look-up is checked for places counted from the end, and the loops
@@ -67,7 +68,7 @@ class Closed:
 def close(
     frontier: Run, steps: Keys, size: int, workers: Workers, budget: Budget, told: OnRound | None
 ) -> Closed | None:
-    """All pairs beyond the frontier; None if there is a cycle, or rows of bits would not pay.
+    """All pairs beyond the frontier; None if rows of bits would not pay.
 
     `steps` are sorted, and may be repeated for several rules; ids are less than `size`.
     """
@@ -75,10 +76,10 @@ def close(
         return None
     if len(frontier) <= _MANY and size <= _SMALL:
         pairs, instances, chain = at_once(frontier.keys, steps, size)
-        if chain >= 0:
-            if told is not None and chain:
+        if chain > 0:
+            if told is not None:
                 told(chain, len(pairs))
-            return Closed(pairs, instances, chain) if chain else None
+            return Closed(pairs, instances, chain)
     rows = _rows(frontier.keys, steps, size, budget)
     if rows is None:
         return None
@@ -110,13 +111,16 @@ def close(
 def _rows(frontier: Keys, steps: Keys, size: int, budget: Budget) -> Rows | None:
     columns = np.zeros(size, np.uint64)
     starts, order = np.zeros(size + 1, np.uint32), np.empty(size + 1, np.uint32)
-    found, nodes = arrange(steps, frontier, _COLUMNS, starts, columns, order)
+    found, nodes, ordered = arrange(steps, frontier, _COLUMNS, starts, columns, order)
     if nodes == 0:
         return None
+    ends = np.ones(nodes, np.uint8)
+    if not ordered:
+        components(steps, starts, order, ends)
     order = order[:nodes]
     words = (found + 63) // 64
     if words > _NARROW:
-        pairs = estimate(steps, frontier, starts, order, found)
+        pairs = estimate(steps, frontier, starts, order, ends, found)
         if _WORDS * pairs < words * (len(steps) + len(frontier) + 3 * found):
             return None
     budget.reserve(8 * words * found, "closing a linear rule")
@@ -128,19 +132,19 @@ def _rows(frontier: Keys, steps: Keys, size: int, budget: Budget) -> Rows | None
         np.empty(found, np.uint32),
         np.empty(found, np.uint32),
     )
-    fill(steps, starts, order, *rows)
+    fill(steps, starts, order, ends, *rows)
     return rows
 
 
 @compiled
 def arrange(
     steps: Keys, frontier: Keys, limit: int, starts: Numbers, columns: Keys, order: Numbers
-) -> tuple[int, int]:
+) -> tuple[int, int, bool]:
     """Number what has a row, and put the nodes of the steps into an order, predecessors first.
 
     `starts` (zeros) becomes the offsets of each node's steps, `columns` (zeros) the number of each
-    id. Gives the numbers of columns and of nodes; no nodes if there is a cycle, or if there are
-    more than `limit` columns.
+    id. Gives the numbers of columns and of nodes, and whether there is an order, which is to say no
+    cycle; no nodes if there are more than `limit` columns.
     """
     low, one = np.uint64(0xFFFFFFFF), np.uint64(1)
     waiting = np.zeros(len(columns), np.uint32)  # steps into a node from nodes not yet in order
@@ -162,7 +166,7 @@ def arrange(
         found += has_row
         starts[x + 1] += starts[x]
     if found > limit:
-        return found, 0
+        return found, 0, False
     i = 0
     while i < tail:
         x = order[i]
@@ -172,20 +176,100 @@ def arrange(
             waiting[z] -= np.uint32(1)
             order[tail] = z
             tail += waiting[z] == 0
-    return found, tail if tail == nodes else 0
+    return found, nodes, tail == nodes
 
 
 @compiled
-def estimate(steps: Keys, frontier: Keys, starts: Numbers, order: Numbers, most: int) -> int:
+def components(steps: Keys, starts: Numbers, order: Numbers, ends: npt.NDArray[np.uint8]) -> int:
+    """Put the nodes into an order, predecessors first, where nodes on a cycle stand together.
+
+    `ends` becomes 1 where the first node of such a group stands (the last one, read backwards), and
+    0 at its others. Gives the number of nodes. Tarjan's algorithm, without recursion.
+    """
+    low, one, none = np.uint64(0xFFFFFFFF), np.uint32(1), np.uint32(0xFFFFFFFF)
+    size = len(starts) - 1
+    has = np.zeros(size, np.uint8)
+    for key in steps:
+        has[key >> np.uint64(32)] = 1
+        has[key & low] = 1
+    number = np.zeros(size, np.uint32)  # when a node was found, `none` when its group is complete
+    least = np.empty(size, np.uint32)
+    cursor = np.empty(size, np.uint32)
+    stack = np.empty(size, np.uint32)  # nodes whose group is not complete
+    path = np.empty(size, np.uint32)
+    total = 0
+    for x in range(size):
+        total += has[x]
+    at = total  # `order` is filled from its end: groups are complete when their successors are
+    count = np.uint32(0)
+    top = 0
+    for root in range(size):
+        if has[root] == 0 or number[root] != 0:
+            continue
+        depth = 0
+        path[0] = root
+        count += one
+        number[root] = least[root] = count
+        cursor[root] = starts[root]
+        stack[top] = root
+        top += 1
+        while depth >= 0:
+            x = path[depth]
+            if cursor[x] < starts[x + one]:
+                z = np.uint32(steps[cursor[x]] & low)
+                cursor[x] += one
+                if number[z] == 0:
+                    count += one
+                    number[z] = least[z] = count
+                    cursor[z] = starts[z]
+                    stack[top] = z
+                    top += 1
+                    depth += 1
+                    path[depth] = z
+                elif number[z] != none:
+                    least[x] = min(least[x], number[z])
+                continue
+            if least[x] == number[x]:
+                while True:
+                    top -= 1
+                    z = stack[top]
+                    number[z] = none
+                    at -= 1
+                    order[at] = z
+                    ends[at] = 0
+                    if z == x:
+                        break
+                ends[at] = 1
+            depth -= 1
+            if depth >= 0:
+                above = path[depth]
+                least[above] = min(least[above], least[x])
+    return total
+
+
+@compiled
+def estimate(
+    steps: Keys,
+    frontier: Keys,
+    starts: Numbers,
+    order: Numbers,
+    ends: npt.NDArray[np.uint8],
+    most: int,
+) -> int:
     """At most how many pairs there will be; exact for a forest, and if `most` is not reached."""
     low = np.uint64(0xFFFFFFFF)
     reached = np.zeros(len(starts), np.int64)
+    n = 0
+    last = len(order)
     for i in range(len(order) - 1, -1, -1):
         x = order[i]
-        n = 0
         for j in range(starts[x], starts[x + np.uint32(1)]):
             n += reached[steps[j] & low] + 1
-        reached[x] = min(n, most)
+        if ends[i]:
+            for k in range(i, last):
+                reached[order[k]] = min(n, most)
+            last = i
+            n = 0
     pairs = 0
     for key in frontier:
         pairs += reached[key & low]
@@ -197,6 +281,7 @@ def fill(
     steps: Keys,
     starts: Numbers,
     order: Numbers,
+    ends: npt.NDArray[np.uint8],
     columns: Keys,
     words: np.uint64,
     bits: Keys,
@@ -204,32 +289,40 @@ def fill(
     sizes: Numbers,
     heights: Numbers,
 ) -> None:
-    """Make the rows of all columns; see `Rows`."""
+    """Make the rows of all columns; see `Rows` and `components`."""
     low, high, one = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
     six, low6 = np.uint64(6), np.uint64(63)
     for w in range(words):
         bits[w] = 0
     nodes[0] = sizes[0] = heights[0] = 0
-    made = np.uint64(0)
+    made = row = np.uint64(0)
+    height = np.uint32(0)
+    begins = True
     for i in range(len(order) - 1, -1, -1):
         x = order[i]
         if columns[x] == 0:
-            continue
+            continue  # it follows nothing, so that it is in no cycle
         first, last = starts[x], starts[x + np.uint32(1)]
         nodes[columns[x]] = (np.uint64(last - first) << high) | np.uint64(x)
-        made += one
+        if begins:
+            made += one
+            row = made * words
+            height = np.uint32(0)
+            for w in range(words):
+                bits[row + w] = 0
         columns[x] |= made << high
-        row = made * words
-        height = np.uint32(0)
-        for w in range(words):
-            bits[row + w] = 0
+        # Nodes of the same group that come later have no row yet, and their bits are set.
         for j in range(first, last):
             z = columns[steps[j] & low]
             other = (z >> high) * words
             for w in range(words):
                 bits[row + w] |= bits[other + w]
             bits[row + ((z & low) >> six)] |= one << (z & low6)
-            height = max(height, heights[z >> high] + np.uint32(1))
+            if z >> high != made:
+                height = max(height, heights[z >> high] + np.uint32(1))
+        begins = ends[i] == 1
+        if not begins:
+            continue
         heights[made] = height
         size = 0
         for w in range(words):
@@ -248,6 +341,15 @@ def behind(frontier: Keys, place: np.uint64) -> np.uint64:
 
 
 @inlined
+def turns(object_: np.uint64, columns: Keys, words: np.uint64, bits: Keys) -> bool:
+    """Whether a node reaches itself."""
+    column = columns[object_]
+    c = column & np.uint64(0xFFFFFFFF)
+    word = bits[(column >> np.uint64(32)) * words + (c >> np.uint64(6))]
+    return bool((word >> (c & np.uint64(63))) & np.uint64(1))
+
+
+@inlined
 def unite(
     frontier: Keys,
     place: np.uint64,
@@ -257,14 +359,13 @@ def unite(
     bits: Keys,
     row: Keys,
 ) -> None:
-    """The row of a subject with at least two pairs: what its objects reach, less these."""
+    """The row of a subject: what its objects reach, less these."""
     low, high, one = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
     six, low6 = np.uint64(6), np.uint64(63)
     a = (columns[frontier[place] & low] >> high) * words
-    b = (columns[frontier[place + one] & low] >> high) * words
     for w in range(words):
-        row[w] = bits[a + w] | bits[b + w]
-    for i in range(place + one + one, end):
+        row[w] = bits[a + w]
+    for i in range(place + one, end):
         a = (columns[frontier[i] & low] >> high) * words
         for w in range(words):
             row[w] |= bits[a + w]
@@ -298,6 +399,7 @@ def count(
         end = behind(frontier, place)
         if end == place + np.uint64(1):
             n += sizes[columns[frontier[place] & low] >> high]
+            n -= turns(frontier[place] & low, columns, words, bits)
         else:
             unite(frontier, place, end, columns, words, bits, row)
             for w in range(words):
@@ -336,7 +438,8 @@ def write(
         head = frontier[place] & ~low
         end = behind(frontier, place)
         only = columns[frontier[place] & low] >> high
-        alone = end == place + one
+        # Else the row is not what the subject gets: its object is known.
+        alone = end == place + one and not turns(frontier[place] & low, columns, words, bits)
         if alone and written[0, only]:
             at = written[0, only] - one
             for i in range(np.uint64(sizes[only])):
@@ -391,22 +494,25 @@ def write(
 def at_once(frontier: Keys, steps: Keys, size: int) -> tuple[Keys, int, int]:
     """`close` in one call: the pairs, the instances, and the longest chain.
 
-    The chain is 0 if there is a cycle, and -1 if there is too much for one call.
+    The chain is 0 if there is too much for one call.
     """
     columns = np.zeros(size, np.uint64)
     starts, order = np.zeros(size + 1, np.uint32), np.empty(size + 1, np.uint32)
-    found, nodes = arrange(steps, frontier, 64 * _NARROW, starts, columns, order)
+    found, nodes, ordered = arrange(steps, frontier, 64 * _NARROW, starts, columns, order)
     if nodes == 0:
-        return steps[:0], 0, 0 if found <= 64 * _NARROW else -1
+        return steps[:0], 0, 0
+    ends = np.ones(nodes, np.uint8)
+    if not ordered:
+        components(steps, starts, order, ends)
     words = np.uint64((found + 63) // 64)
     bits, ids = np.empty(found * words, np.uint64), np.empty(64 * words, np.uint64)
     sizes, heights = np.empty(found, np.uint32), np.empty(found, np.uint32)
-    fill(steps, starts, order[:nodes], columns, words, bits, ids, sizes, heights)
+    fill(steps, starts, order[:nodes], ends, columns, words, bits, ids, sizes, heights)
     room = 0
     for key in frontier:
         room += sizes[columns[key & np.uint64(0xFFFFFFFF)] >> np.uint64(32)]
     if room > PART:
-        return steps[:0], 0, -1
+        return steps[:0], 0, 0
     out = np.empty(room, np.uint64)
     written = np.zeros((2, found), np.uint64)
     _, n, instances, chain = write(

@@ -18,7 +18,8 @@ from pyspark.sql import functions as f
 
 from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Derived, OnRound, Support
+from corollary.core.engine import Derived, Difference, OnRound, Support
+from corollary.engines.spark.components import Components
 from corollary.engines.spark.counts import SparkCounts
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.joins import (
@@ -154,25 +155,44 @@ class SparkEngine:
 
     def forest(self, edges: SparkFacts, predicate: Predicate, known: SparkFacts) -> SparkFacts:
         """`known` with edges that connect what it does not connect; on the driver."""
-        parents: dict[int, int] = {}
-
-        def root(node: int) -> int:
-            while (parent := parents.setdefault(node, node)) != node:
-                parents[node] = parents[parent]
-                node = parent
-            return node
-
-        found = []
-        for rows, are_new in ((known.rows(predicate), False), (edges.rows(predicate), True)):
-            for a, b in rows.tolist():
-                one, two = root(a), root(b)
-                if one != two:
-                    parents[one] = two
-                    if are_new:
-                        found.append((a, b))
+        components = Components()
+        components.connect(known.rows(predicate))
+        found = components.connect(edges.rows(predicate))
         if not found:
             return known
         return known.union(self.facts({predicate: np.array(found, np.uint32)}))
+
+    def reclose(
+        self,
+        rule: CompiledRule,
+        before: SparkFacts,
+        after: SparkFacts,
+        *,
+        changed: SparkFacts,
+        known: SparkFacts,
+    ) -> Difference[SparkFacts]:
+        """By what the closure under a linear rule differs afterwards: it is made anew."""
+        given = after.only([rule.head.predicate])
+        closed = self.close([rule], after, given)
+        return _difference(given.union(closed.facts), known, closed.instances)
+
+    def reconnect(
+        self,
+        edge: Predicate,
+        pair: Predicate,
+        before: SparkFacts,
+        after: SparkFacts,
+        *,
+        changed: SparkFacts,
+        known: SparkFacts,
+    ) -> Difference[SparkFacts]:
+        """By what the pairs of connected components differ afterwards; on the driver."""
+        components = Components()
+        rows = after.rows(edge)
+        components.connect(rows)
+        pairs = components.pairs()
+        facts = self.facts({pair: pairs} if len(pairs) else {})
+        return _difference(facts, known, len(rows))
 
     def counts(self) -> SparkCounts:
         """Counts that are all 0."""
@@ -239,6 +259,10 @@ class SparkEngine:
         if member_of >= 0:
             return Predicate(TRIPLE, TYPE, self.dictionary.term(member_of)), 1
         return Predicate(TRIPLE, self.dictionary.term(property_)), 2
+
+
+def _difference(facts: SparkFacts, known: SparkFacts, instances: int) -> Difference[SparkFacts]:
+    return Difference(facts.difference(known), known.difference(facts), instances)
 
 
 def _arity(rule: CompiledRule) -> int:
