@@ -1,0 +1,1 @@
+"""Data to try and to measure with."""
