@@ -44,9 +44,7 @@ def distinct(rng: np.random.Generator, sizes: Numbers, draws: int) -> Numbers:
     return drawn
 
 
-def some(
-    rng: np.random.Generator, sizes: Numbers, bounds: Bounds
-) -> tuple[Numbers, Numbers]:
+def some(rng: np.random.Generator, sizes: Numbers, bounds: Bounds) -> tuple[Numbers, Numbers]:
     """For each row between the bounds different numbers below its size: row and number.
 
     >>> rows, numbers = some(np.random.default_rng(0), np.array([5, 5]), (2, 2))

@@ -16,13 +16,16 @@ that are met, and again in every file).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from corollary.generate import univ_bench
 from corollary.generate.columns import Columns, Numbers, digits, join, members, numbered, pick
+from corollary.generate.datasets import Dataset, File
 from corollary.generate.draw import Bounds, between, expand, shuffled, some
 from corollary.generate.univ_bench import UB
 
@@ -247,6 +250,15 @@ class University:
         return Columns(UB + name, (subjects, objects))
 
 
+def university(number: int, seed: int = 0) -> Iterator[Columns]:
+    """The triples of one university.
+
+    >>> print(next(university(7)).text(), end="")  # doctest: +ELLIPSIS
+    <http://www.University7.edu> <http://www.w3.org/...#type> <http://swat...#University> .
+    """
+    return University(number, seed).facts()
+
+
 def other_universities(scale: int) -> Columns:
     """Those that degrees come from beside the first ones, which say themselves what they are.
 
@@ -264,5 +276,27 @@ def facts(scale: int, seed: int = 0) -> Iterator[Columns]:
     101574
     """
     for number in range(scale):
-        yield from University(number, seed).facts()
+        yield from university(number, seed)
     yield other_universities(scale)
+
+
+def _files(scale: float, seed: int) -> Sequence[File]:
+    universities = int(scale)
+    return (
+        *(
+            File(f"University{number}.nt", partial(university, number, seed))
+            for number in range(universities)
+        ),
+        File("universities.nt", lambda: [other_universities(universities)]),
+        File("univ-bench.nt", univ_bench.facts),
+        File("rules.dl", text=univ_bench.rules()),
+    )
+
+
+DATASET = Dataset(
+    "lubm",
+    "universities after LUBM's profile, with its ontology as triples and as rules",
+    unit="universities, about 135,000 triples each",
+    make=_files,
+    whole=True,
+)
