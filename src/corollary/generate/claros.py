@@ -138,4 +138,5 @@ DATASET = Dataset(
     unit="5,000 places and 20,000 objects",
     make=_files,
     least=0.0004,  # two places
+    most=1_000,  # all is drawn in memory
 )

@@ -38,4 +38,5 @@ DATASET = Dataset(
     make=_files,
     whole=True,
     least=2,
+    most=100_000,
 )

@@ -67,4 +67,5 @@ DATASET = Dataset(
     unit="10,000 nodes and 100,000 edges",
     make=_files,
     least=0.0001,  # ten edges
+    most=1_000,  # 100 million edges, in memory
 )

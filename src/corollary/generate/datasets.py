@@ -23,36 +23,36 @@ class File:
 class Dataset:
     """A kind of data that can be generated.
 
-    `unit` says what one step of the scale is, `whole` that there are no halves of it, `least` the
-    smallest scale.
+    `unit` says what one step of the scale is, `whole` that there are no halves of it, `least` and
+    `most` how far it goes.
     """
 
     name: str
     summary: str
     unit: str
     make: Callable[[float, int], Sequence[File]]
+    least: float
+    most: int
     whole: bool = False
-    least: float = 0.0
 
     def files(self, scale: float, seed: int = 0) -> Sequence[File]:
         """The files of a scale; nothing is drawn yet.
 
-        >>> Dataset("none", "", "nothing", lambda scale, seed: ()).files(-1)
+        >>> Dataset("none", "", "nothing", lambda scale, seed: (), least=1, most=9).files(-1)
         Traceback (most recent call last):
         corollary.errors.InvalidInput: the scale of none must be above 0, found -1
         """
-        shown = f"{scale:g}"
+        if not 0 < scale < math.inf:  # false for NaN too
+            raise self._bad_scale("above 0", scale)
         if self.whole and scale != math.floor(scale):
-            raise self._bad_scale(f"a whole number of {self.unit}", shown)
-        if not math.isfinite(scale) or scale <= 0:
-            raise self._bad_scale("above 0", shown)
-        if scale < self.least:
-            raise self._bad_scale(f"at least {self.least:g}", shown)
+            raise self._bad_scale("a whole number", scale)
+        if not self.least <= scale <= self.most:
+            raise self._bad_scale(f"between {self.least:g} and {self.most:,}", scale)
         return self.make(scale, seed)
 
-    def _bad_scale(self, wanted: str, found: str) -> InvalidInput:
+    def _bad_scale(self, wanted: str, found: float) -> InvalidInput:
         return InvalidInput(
             "E330",
-            f"the scale of {self.name} must be {wanted}, found {found}",
-            f"scale 1 is {self.unit}" if not self.whole else f"the scale counts {self.unit}",
+            f"the scale of {self.name} must be {wanted}, found {found:g}",
+            f"the scale counts {self.unit}" if self.whole else f"scale 1 is {self.unit}",
         )

@@ -298,5 +298,7 @@ DATASET = Dataset(
     "universities after LUBM's profile, with its ontology as triples and as rules",
     unit="universities, about 135,000 triples each",
     make=_files,
+    least=1,
+    most=100_000,
     whole=True,
 )

@@ -165,7 +165,9 @@ def _files(scale: float, seed: int) -> Sequence[File]:
 DATASET = Dataset(
     "uobm",
     "UOBM-like: LUBM, with people tied by symmetric and transitive relations",
-    unit="universities, about 190,000 triples each",
+    unit="universities, about 185,000 triples each",
     make=_files,
+    least=1,
+    most=100_000,
     whole=True,
 )
