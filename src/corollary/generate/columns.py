@@ -110,9 +110,3 @@ def members(class_: str, of: pa.Array) -> Columns:
     '<http://e/C>'
     """
     return Columns(TYPE.value, (of, pa.repeat(f"<{class_}>", len(of))))
-
-
-def united(relation: str, parts: Iterable[Columns]) -> Columns:
-    """Parts of the same relation as one."""
-    columns = zip(*(part.arguments for part in parts), strict=True)
-    return Columns(relation, tuple(pa.concat_arrays(column) for column in columns))

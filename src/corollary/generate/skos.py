@@ -31,17 +31,21 @@ CYCLE_IN = 2_000  # one edge in this many leads back too
 RELATED_IN = 4  # one category in this many is related to another
 
 RULES = f"""\
-% The rules of the SKOS reference; a name is the number of a statement there.
+% The rules of the SKOS reference; a name is the number of a statement there. S26, that the two
+% transitive properties are inverse to each other, follows.
 @prefix skos: <{SKOS}> .
 [s22a] [?x, skos:broaderTransitive, ?y] :- [?x, skos:broader, ?y] .
 [s22b] [?x, skos:narrowerTransitive, ?y] :- [?x, skos:narrower, ?y] .
 [s24a] [?x, skos:broaderTransitive, ?z] :-
     [?x, skos:broaderTransitive, ?y], [?y, skos:broaderTransitive, ?z] .
+[s24b] [?x, skos:narrowerTransitive, ?z] :-
+    [?x, skos:narrowerTransitive, ?y], [?y, skos:narrowerTransitive, ?z] .
 [s25a] [?x, skos:narrower, ?y] :- [?y, skos:broader, ?x] .
 [s25b] [?x, skos:broader, ?y] :- [?y, skos:narrower, ?x] .
 [s23] [?x, skos:related, ?y] :- [?y, skos:related, ?x] .
 [s21a] [?x, skos:semanticRelation, ?y] :- [?x, skos:broaderTransitive, ?y] .
-[s21b] [?x, skos:semanticRelation, ?y] :- [?x, skos:related, ?y] .
+[s21b] [?x, skos:semanticRelation, ?y] :- [?x, skos:narrowerTransitive, ?y] .
+[s21c] [?x, skos:semanticRelation, ?y] :- [?x, skos:related, ?y] .
 [s19] [?x, a, skos:Concept] :- [?x, skos:semanticRelation, ?y] .
 [s20] [?y, a, skos:Concept] :- [?x, skos:semanticRelation, ?y] .
 """
