@@ -120,5 +120,5 @@ def _print_files(files: list[Written]) -> None:
         if file is None:
             print(f"… {len(files) - 10} more")
         else:
-            what = f"{file.facts:,} facts" if file.facts else "rules"
+            what = "rules" if file.name.endswith(".dl") else f"{file.facts:,} facts"
             print(f"{file.name:<{width}}  {what}")

@@ -131,7 +131,7 @@ class University:
         yield from self._organizations()
         yield from self._people()
         yield from self._staff()
-        yield from self._students_facts()
+        yield from self._studies()
         yield from self._assistants()
         yield from self._papers()
 
@@ -178,7 +178,7 @@ class University:
             yield self._named(courses)
             yield self._property("teacherOf", pick(staff.iris, teacher), courses.iris)
 
-    def _students_facts(self) -> Iterator[Columns]:
+    def _studies(self) -> Iterator[Columns]:
         under, graduates = self.undergraduates, self.graduates
         for kind, group, courses, taken in (
             ("UndergraduateStudent", under, self.courses, TAKEN),
@@ -262,8 +262,8 @@ def university(number: int, seed: int = 0) -> Iterator[Columns]:
 def other_universities(scale: int) -> Columns:
     """Those that degrees come from beside the first ones, which say themselves what they are.
 
-    >>> len(other_universities(1))
-    999
+    >>> len(other_universities(1)), other_universities(1_000).text()
+    (999, '')
     """
     numbers = np.arange(min(scale, DEGREE_UNIVERSITIES), DEGREE_UNIVERSITIES)
     return members(UB + "University", numbered("<http://www.University", numbers, ".edu>"))
