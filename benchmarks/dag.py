@@ -20,13 +20,13 @@ from benchmarks import closing, sql, tables
 from benchmarks.measure import timed
 from benchmarks.report import Benchmark, Options, Row
 from corollary.core.dictionary import Ids
+from corollary.generate import dag as generate
 from corollary.lang.stratify import Predicate
 
 EXIT = "path(?x, ?y) :- edge(?x, ?y) . "
 LINEAR = EXIT + "path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
 QUADRATIC = EXIT + "path(?x, ?z) :- path(?x, ?y), path(?y, ?z) ."
 
-_EDGES_PER_NODE = 10
 _WARM_UP = 10_000  # edges; enough for relations that are dense
 _SOUFFLE = """
 .decl edge(x: number, y: number)
@@ -80,20 +80,9 @@ def arguments_for(edges: Ids, folder: Path, options: Options) -> dict[str, Any]:
 
 
 def random_dag(edges: int, seed: int = 0) -> tuple[Ids, int]:
-    """Different random edges over a tenth as many nodes, and the size of their closure."""
-    rng = np.random.default_rng(seed)
-    nodes = max(_EDGES_PER_NODE, edges // _EDGES_PER_NODE)
-    edges = min(edges, nodes * (nodes - 1) // 4)
-    keys = np.zeros(0, np.int64)
-    while len(keys) < edges:
-        ends = np.sort(rng.integers(0, nodes, (2 * edges, 2)), axis=1)
-        ends = ends[ends[:, 0] < ends[:, 1]]
-        keys = np.unique(np.concatenate([keys, ends[:, 0] * nodes + ends[:, 1]]))
-    ordered = np.sort(rng.permutation(keys)[:edges])
-    graph = np.stack([ordered // nodes, ordered % nodes], axis=1)
-    # The numbers of the nodes must not give the order away.
-    renamed = rng.permutation(nodes)[rng.permutation(graph)]
-    return renamed.astype(np.uint32), closure_size(nodes, graph)
+    """The edges of `corollary generate dag`, and the size of their closure."""
+    graph = generate.random_dag(edges, seed)
+    return graph.edges.astype(np.uint32), closure_size(graph.nodes, graph.ordered)
 
 
 def closure_size(nodes: int, edges: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> int:

@@ -1,7 +1,8 @@
 """LUBM's universities as numbers, drawn directly: no text, no dictionary.
 
 The proportions are those of the Lehigh generator (UBA 1.7): departments of a university, staff of a
-department, students per member of staff, and so on, each drawn uniformly between the bounds below.
+department, students per member of staff, and so on, each drawn between the same bounds as by
+`corollary generate lubm`, but as ids at once, and not with the same numbers.
 Ids look like those of encoded files: dense, a university's departments one after another, and all
 that belongs to a department (people, each followed by their address, papers, courses, groups) next
 to each other. Universities and the strings that departments share come first.
@@ -13,30 +14,37 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from corollary.core.dictionary import Ids
+from corollary.generate.columns import Numbers
+from corollary.generate.draw import Bounds, between, distinct, expand
+from corollary.generate.lubm import (
+    ADVISED,
+    ASSISTANT,
+    ASSOCIATE,
+    CO_AUTHORED,
+    COURSES,
+    DEGREE_UNIVERSITIES,
+    DEPARTMENTS,
+    FULL,
+    GRADUATES,
+    GROUPS,
+    INTERESTS,
+    LECTURERS,
+    PAPERS,
+    RESEARCHING,
+    TAKEN,
+    TAKEN_BY_GRADUATES,
+    TEACHING,
+    UNDERGRADUATES,
+)
+from corollary.generate.univ_bench import UB
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import IRI, TRIPLE, TYPE
 
-UB = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
-
-Numbers = npt.NDArray[np.int64]
 Tables = dict[Predicate, Ids]
 
-FACTS_PER_DEPARTMENT = 6_675  # what the bounds below lead to; LUBM(1) has 6,703
-
-# Bounds of UBA 1.7 (`Generator.java`): least and most.
-DEPARTMENTS = 15, 25
-FULL, ASSOCIATE, ASSISTANT, LECTURERS = (7, 10), (10, 14), (8, 11), (5, 7)
-PAPERS = (15, 20), (10, 18), (5, 10), (0, 5)  # of each of these four
-COURSES = 1, 2  # of a member of staff, and as many graduate courses
-UNDERGRADUATES, GRADUATES = (8, 14), (3, 4)  # for each member of staff
-TAKEN, TAKEN_BY_GRADUATES, CO_AUTHORED = (2, 4), (1, 3), (0, 5)
-GROUPS = 10, 20
-TEACHING, RESEARCHING = (5, 4), (4, 3)  # one graduate in this many is an assistant
-ADVISED = 5  # one undergraduate in this many has an advisor
-DEGREE_UNIVERSITIES, INTERESTS = 1_000, 30
+FACTS_PER_DEPARTMENT = 6_675  # what the bounds lead to; LUBM(1) has 6,703
 
 PARTS = ("department", "full", "associate", "assistant", "lecturer", "paper", "course",
          "graduate course", "undergraduate", "graduate", "group")  # fmt: skip
@@ -92,8 +100,8 @@ class University:
         self.add_papers()
         self.add_universities()
 
-    def between(self, bounds: tuple[int, int], size: int) -> Numbers:
-        return self.rng.integers(bounds[0], bounds[1] + 1, size)
+    def between(self, bounds: Bounds, size: int) -> Numbers:
+        return between(self.rng, bounds, size)
 
     def add(self, predicate: Predicate, *columns: Iterable[Numbers]) -> None:
         """Facts of a predicate from columns, each in one or more pieces."""
@@ -288,25 +296,3 @@ class University:
         wanted = np.arange(bounds[1]) < np.minimum(count, size)[:, None]
         rows, _ = np.nonzero(wanted)
         return ones.ids[rows], others.pick(ones.department[rows], chosen[wanted])
-
-
-def expand(sizes: Numbers) -> tuple[Numbers, Numbers]:
-    """For groups of these sizes, the group of each member and its number in the group.
-
-    >>> [column.tolist() for column in expand(np.array([2, 0, 3]))]
-    [[0, 0, 2, 2, 2], [0, 1, 0, 1, 2]]
-    """
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    return group, np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-
-
-def distinct(rng: np.random.Generator, sizes: Numbers, draws: int) -> Numbers:
-    """In each row as many different numbers below the row's size, as far as there are any."""
-    drawn = np.empty((len(sizes), draws), np.int64)
-    for place in range(draws):
-        # Drawn from what is left, then moved past the numbers that are taken.
-        number = rng.integers(0, np.maximum(sizes - place, 1))
-        for taken in np.sort(drawn[:, :place], axis=1).T:
-            number += number >= taken
-        drawn[:, place] = number
-    return drawn

@@ -48,6 +48,7 @@ CODES: dict[str, str] = {
     "E308": "unknown algorithm",
     "E309": "algorithm that cannot maintain the program",
     "E310": "change that is not committed",
+    "E330": "scale that a dataset does not have",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional part not installed",
@@ -55,6 +56,7 @@ CODES: dict[str, str] = {
     "E405": "stopped by a limit",
     "E406": "not enough memory",
     "E407": "state that is not what it should be",
+    "E430": "file that is there already",
 }
 
 

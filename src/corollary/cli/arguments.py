@@ -34,6 +34,18 @@ def positive(text: str) -> int:
     return number
 
 
+def natural(text: str) -> int:
+    """A number of at least 0.
+
+    >>> natural("0")
+    0
+    """
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, found {text}")
+    return number
+
+
 def seconds(text: str) -> float:
     """A time above 0."""
     number = float(text)

@@ -6,7 +6,6 @@ Each step prints the command or program that a user would write, then what it gi
 from __future__ import annotations
 
 import contextlib
-import random
 import sys
 import tempfile
 import time
@@ -67,7 +66,7 @@ def demo() -> None:
         Path("edge.facts").write_text("a\tb\nb\tc\na\td\ne\tf\n", encoding="utf-8")
         _run("network.dl", NETWORK, "--facts", ".")
         _step("A random graph of 3,000 nodes and 30,000 edges: its closure in process")
-        _random_graph(Path("graph"))
+        _command("generate", "dag", "--scale", "0.3", "--out", "graph", "--quiet")
         _run("closure.dl", CLOSURE, "--facts", "graph", "--out", "closure")
         _step("Changes of facts and rules: exactly what comes and goes, by commit")
         _apply("campus.dl", CHANGES)
@@ -80,14 +79,6 @@ def demo() -> None:
     print(f"\nDone in {spent:.1f} s. Next: docs/language.md, docs/algorithms, corollary --help")
 
 
-def _random_graph(folder: Path) -> None:
-    folder.mkdir()
-    numbers = random.Random(0)
-    edges = {tuple(sorted(numbers.sample(range(3000), 2))) for _ in range(30_000)}
-    lines = "".join(f"{x}\t{y}\n" for x, y in sorted(edges))
-    (folder / "edge.facts").write_text(lines, encoding="utf-8")
-
-
 def _step(title: str) -> None:
     print(f"\n=== {title}", flush=True)
 
@@ -95,17 +86,18 @@ def _step(title: str) -> None:
 def _run(name: str, text: str, *arguments: str) -> None:
     Path(name).write_text(text, encoding="utf-8")
     print(text.rstrip())
-    print(" ".join(["$ corollary run", name, *arguments]))
-    with contextlib.redirect_stderr(sys.stdout):  # messages stand where they belong
-        main(["run", name, *arguments])
+    _command("run", name, *arguments)
 
 
 def _apply(program: str, script: str) -> None:
     Path("changes.updates").write_text(script, encoding="utf-8")
     print(script.rstrip())
-    arguments = ["apply", program, "--updates", "changes.updates"]
+    _command("apply", program, "--updates", "changes.updates")
+
+
+def _command(*arguments: str) -> None:
     print(" ".join(["$ corollary", *arguments]), flush=True)
-    with contextlib.redirect_stderr(sys.stdout):
+    with contextlib.redirect_stderr(sys.stdout):  # messages stand where they belong
         main(arguments)
 
 

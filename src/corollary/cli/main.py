@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from corollary.cli import apply, run
+from corollary.cli import apply, generate, run
 from corollary.cli.progress import interruptible
 from corollary.errors import CorollaryError
 
-COMMANDS = (run, apply)
+COMMANDS = (run, apply, generate)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -82,6 +82,21 @@ class Progress:
             signal.signal(signal.SIGALRM, before)
 
 
+class Steps:
+    """Told of every step of long work: prints a line a second."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.started = self.shown = time.perf_counter()
+
+    def __call__(self, state: str) -> None:
+        """The work has come this far."""
+        now = time.perf_counter()
+        if now - self.shown >= _EVERY and not self.quiet:
+            self.shown = now
+            print(f"{state}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Let Ctrl-C end the work inside, wherever it is."""

@@ -1,0 +1,42 @@
+"""A clique: every two nodes are connected, in both directions, so every path has many proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.generate.columns import Columns
+from corollary.generate.datasets import Dataset, File
+from corollary.generate.graph import BATCH, CLOSURE
+
+
+def facts(scale: int, seed: int = 0) -> Iterator[Columns]:
+    """All edges between as many nodes; the seed gives them their order.
+
+    >>> sorted(next(facts(3)).text().splitlines())
+    ['0\\t1', '0\\t2', '1\\t0', '1\\t2', '2\\t0', '2\\t1']
+    """
+    nodes = np.random.default_rng(seed).permutation(scale)
+    step = max(1, BATCH // scale)
+    for first in range(0, scale, step):
+        rows = np.arange(first, min(scale, first + step))
+        one, other = (end.ravel() for end in np.meshgrid(rows, np.arange(scale), indexing="ij"))
+        apart = one != other
+        yield Columns("edge", (pa.array(nodes[one[apart]]), pa.array(nodes[other[apart]])))
+
+
+def _files(scale: float, seed: int) -> Sequence[File]:
+    return File("edge.facts", lambda: facts(int(scale), seed)), File("program.dl", text=CLOSURE)
+
+
+DATASET = Dataset(
+    "clique",
+    "all edges between nodes, in both directions, and their closure",
+    unit="nodes",
+    make=_files,
+    whole=True,
+    least=2,
+    most=100_000,
+)
