@@ -19,7 +19,7 @@ from tests.streams import Commit, Stream
 
 FOLDER = Path(__file__).parent / "updates"
 CASES = sorted(path.stem for path in FOLDER.glob("*.updates"))
-RECURSIVE = {"tutors", "closure", "components", "negation", "classes", "numbers"}
+RECURSIVE = {"proofs", "tutors", "closure", "components", "negation", "classes", "numbers"}
 every_case = pytest.mark.parametrize("case", CASES)
 
 

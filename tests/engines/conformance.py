@@ -124,7 +124,6 @@ def heads(rule: Rule, instances: Iterable[reference.Substitution]) -> Counter[At
 
 # -- examples ------------------------------------------------------------------------------------
 
-_some_edges = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12)
 _few_edges = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12)
 _some_facts = st.lists(strategies.facts(), max_size=12).map(frozenset)
 
@@ -226,40 +225,6 @@ def facts_behave_like_sets(
     # The operations leave their operands as they were.
     assert decode(a, dictionary) == one
     assert decode(b, dictionary) == two
-
-
-def forests_connect_what_edges_connect(
-    make: MakeEngine, example: tuple[list[tuple[int, int]], list[tuple[int, int]]]
-) -> None:
-    """Without a cycle, and with all edges that were there before."""
-    first, then = example
-    dictionary = Dictionary()
-    engine = make(dictionary)
-    edge, other = Predicate("edge"), Predicate("other")
-
-    def edges(pairs: Iterable[tuple[int, int]]) -> Any:
-        rows = np.array([*pairs], np.uint32).reshape(-1, 2)
-        return engine.facts({other: rows}).renamed(other, edge)
-
-    def components(pairs: Iterable[tuple[int, int]]) -> set[frozenset[int]]:
-        found: list[set[int]] = []
-        for a, b in pairs:
-            met = [part for part in found if a in part or b in part]
-            found = [part for part in found if part not in met] + [set().union({a, b}, *met)]
-        return {frozenset(part) for part in found if len(part) > 1}
-
-    known = edges([])
-    seen: list[tuple[int, int]] = []
-    for more in (first, then):
-        seen += more
-        forest = engine.forest(edges(more), edge, known)
-        pairs = [(a, b) for a, b in forest.rows(edge).tolist()]
-        assert len(known.difference(forest)) == 0
-        assert {*pairs} <= {*seen}
-        assert components(pairs) == components(seen)
-        assert len(pairs) == sum(len(part) - 1 for part in components(seen))
-        known = forest
-    assert len(known.renamed(other, edge)) == 0
 
 
 Pairs = list[tuple[int, int]]
@@ -556,7 +521,6 @@ class Law:
 
 LAWS = [
     Law(facts_behave_like_sets, st.tuples(_some_facts, _some_facts), spark=8),
-    Law(forests_connect_what_edges_connect, st.tuples(_some_edges, _some_edges), spark=4),
     Law(
         closures_differ_as_they_should,
         st.tuples(

@@ -141,7 +141,9 @@ class Search(Generic[F]):
                 batch = self._some(self._exhaustible, self._batch)
                 self._batch = min(2 * self._batch, together)
                 self._exhaustible = self._exhaustible.difference(batch)
+                # An instance with two such atoms before may have one now, as the other was proved.
                 fresh = self._open_facts(batch, several=True)
+                fresh = fresh.union(self._open_facts(batch, several=False))
             else:
                 self._disprove()
                 return

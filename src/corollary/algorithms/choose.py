@@ -5,9 +5,8 @@ stratum, Backward/Forward begins. If it checks many more facts than it was asked
 a race with it: each goes on while it has taken less time than the other, so that the update takes
 at most about twice the time of the better one, whether facts have many proofs (Backward/Forward
 wins) or are truly lost (DRed may win). An instance costs the two between 2 and 200 ns, so that the
-clock decides, not a count; what the update does is the same either way. A stratum that consists of
-modules alone, such as one transitive relation, is not raced for but closed again, if the search is
-hard or there are many candidates: a search of the graph costs less than DRed. Past the equilibrium
+clock decides, not a count; what the update does is the same either way. Strata with
+modules, such as a transitive relation, are not raced for (`modular.update`). Past the equilibrium
 of Motik et al. 2015, §5, everything is derived anew.
 """
 
@@ -22,8 +21,6 @@ from typing import Generic
 from corollary.algorithms import step as common
 from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.dred import DRed
-from corollary.algorithms.modular.framework import close
-from corollary.algorithms.modular.recognize import recognized
 from corollary.algorithms.step import Removal, Step
 from corollary.core.engine import F
 from corollary.core.statistics import Statistics
@@ -31,10 +28,7 @@ from corollary.core.statistics import Statistics
 _WINNERS = {
     "bf": "Backward/Forward",
     "dred": "DRed, faster than Backward/Forward,",
-    "modules": "modules, as Backward/Forward was hard,",
 }
-_CANDIDATE = 100  # facts of a stratum of modules that are closed again in the time of one search
-_FEW = 100  # candidates that are searched for in any case
 _HARD = 1024  # facts checked beyond a few for each goal, from which on DRed enters
 
 
@@ -70,7 +64,6 @@ class Auto(Generic[F]):
 
     def __init__(self) -> None:
         self._chosen: Counter[str] = Counter()
-        self._closed: F | None = None  # the facts of a stratum that was closed again
 
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Check where nothing is recursive; else let Backward/Forward and DRed race."""
@@ -89,21 +82,13 @@ class Auto(Generic[F]):
     def _race(self, step: Step[F]) -> Removal[F]:
         careful = replace(step, statistics=Statistics("", ""))
         quick = replace(step, statistics=Statistics("", ""))
-        modular = step.modules and step.stratum.modular
         candidates = careful.candidates(phase="deletion propagation")
         runs = {"bf": BackwardForward(candidates).delete(careful), "dred": DRed[F]().delete(quick)}
         spent = {"bf": 0.0, "dred": 0.0}
         removal: Removal[F] | None = None
         turn = "bf"
-        hard = (
-            modular
-            and len(candidates) > _FEW
-            and _CANDIDATE * len(candidates) > len(step.only_own(step.facts))
-        )
+        hard = False
         while removal is None:
-            if hard and modular:
-                turn, removal = "modules", self._close(quick)
-                break
             if hard:
                 turn = min(spent, key=lambda name: spent[name])
             started = perf_counter()
@@ -117,24 +102,6 @@ class Auto(Generic[F]):
         self._chosen[_WINNERS[turn] + " in {} with recursion"] += 1
         return removal
 
-    def _close(self, step: Step[F]) -> Removal[F]:
-        """What the stratum does not have any more when it is closed again."""
-        below = step.facts.without(step.stratum.predicates)
-        external = step.only_own(step.explicit)
-        if step.stratum.nonrecursive:
-            derived = step.engine.derive(step.stratum.nonrecursive, below)
-            external = external.union(step.count("nonrecursive", derived).facts)
-        facts = below.union(external)
-        modules = recognized(step.stratum.recursive, step.engine.dictionary)
-        found = close(modules, step.engine, facts, external, step.statistics)
-        self._closed = external.union(found)
-        return Removal(step.only_own(step.facts).difference(self._closed), step.nothing)
-
     def insert(self, step: Step[F], rederived: F) -> F:
-        """Semi-naive evaluation, unless the stratum was closed again."""
-        closed, self._closed = self._closed, None
-        if closed is None:
-            return common.insert(step, rederived)
-        new = closed.difference(step.facts)
-        step.facts = step.facts.union(new)
-        return new
+        """Semi-naive evaluation."""
+        return common.insert(step, rederived)

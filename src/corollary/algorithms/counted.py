@@ -38,7 +38,7 @@ class CountedDRed(Generic[F]):
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Overdeletion that stops at C_nr, one-step rederivation by C_r."""
         new = lost(step)
-        new = new.difference(certain(step, new))
+        new = new.difference(step.certain(new))
         overdeleted = processed = step.nothing
         while len(new):
             overdeleted = overdeleted.union(new)
@@ -48,7 +48,7 @@ class CountedDRed(Generic[F]):
             _counters(step).add(found, recursive=True, sign=-1)
             processed = overdeleted
             new = found.facts.difference(overdeleted)
-            new = new.difference(certain(step, new))
+            new = new.difference(step.certain(new))
             step.statistics.rounds += 1
             yield 0
         step.statistics.consider("overdeleted", len(overdeleted))
@@ -89,13 +89,10 @@ def insert(step: Step[F], rederived: F) -> F:
     """As `step.insert`, with the instances counted."""
     stratum, engine = step.stratum, step.engine
     counts_recursive = _counters(step).recursive is not None
-    below = _gained(step, stratum.nonrecursive, counted=True)
-    again = _gained(step, stratum.recursive, counted=counts_recursive)
-    seeds = step.gained.union(rederived)
-    for recursive, found in ((False, below), (True, again)):
-        for derived in found:
-            _counters(step).add(derived, recursive=recursive)
-            seeds = seeds.union(derived.facts)
+    seeds = rederived.union(step.gained_below())
+    for derived in _gained(step, stratum.recursive, counted=counts_recursive):
+        _counters(step).add(derived, recursive=True)
+        seeds = seeds.union(derived.facts)
     if not counts_recursive:
         return common.spread(step, seeds)
     new = seeds.difference(step.facts)
@@ -114,30 +111,30 @@ def insert(step: Step[F], rederived: F) -> F:
 
 def lost(step: Step[F], *, phase: str = "overdeletion") -> F:
     """Facts that lose an instance to lower strata, after their counters were told."""
-    nonrecursive = [rule for rule in step.stratum.nonrecursive if rule not in step.added_rules]
-    below = step.lost_instances(nonrecursive, phase=phase, counted=True)
+    below = step.lost_below(phase=phase)
     counted = _counters(step).recursive is not None
     again = step.lost_instances(step.kept_recursive, phase=phase, counted=counted)
-    _counters(step).add(below, recursive=False, sign=-1)
     _counters(step).add(again, recursive=True, sign=-1)
-    return step.lost.union(below.facts).union(again.facts)
-
-
-def certain(step: Step[F], facts: F) -> F:
-    """Those facts that are explicit or have C_nr > 0."""
-    explicit = facts.intersection(step.explicit)
-    return explicit.union(_counters(step).nonrecursive.positive(facts.difference(explicit)))
+    return below.union(again.facts)
 
 
 def recount(
-    engine: Engine[F], strata: Sequence[CompiledStratum], facts: F, *, recursive: bool
+    engine: Engine[F],
+    strata: Sequence[CompiledStratum],
+    facts: F,
+    *,
+    recursive: bool,
+    modules: bool,
 ) -> Counters[F]:
-    """The counters of a materialization, from scratch."""
+    """The counters of a materialization, from scratch.
+
+    Modules consider too few instances to count them: C_r is for the other strata.
+    """
     below, again = engine.counts(), engine.counts()
     for stratum in strata:
         if stratum.nonrecursive:
             below = below.plus(engine.derive(stratum.nonrecursive, facts, counted=True))
-        if stratum.recursive and recursive:
+        if stratum.recursive and recursive and not (modules and stratum.modules):
             again = again.plus(engine.derive(stratum.recursive, facts, counted=True))
     return Counters(below, again if recursive else None)
 

@@ -7,7 +7,7 @@ program and the counters are replaced together, at the end, or not at all.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
@@ -18,11 +18,19 @@ from corollary.algorithms.choose import Auto, worth_rematerializing
 from corollary.algorithms.counted import CountedBackwardForward, CountedDRed, recount
 from corollary.algorithms.dred import DRed
 from corollary.algorithms.fp_update import FPUpdate
+from corollary.algorithms.modular.framework import Module
+from corollary.algorithms.modular.update import (
+    Begun,
+    ModularBackwardForward,
+    ModularDRed,
+    Settled,
+    rivals,
+)
 from corollary.algorithms.step import Algorithm, Counters, Step, finish
-from corollary.algorithms.strata import CompiledStrata, CompiledStratum
+from corollary.algorithms.strata import CompiledStrata, CompiledStratum, ModuleKey
 from corollary.core.changes import Changes
 from corollary.core.compile import CompiledRule
-from corollary.core.engine import Engine, F
+from corollary.core.engine import Derived, Engine, F
 from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.printer import Printer
@@ -40,14 +48,16 @@ class _Kind:
     make: Callable[[], Algorithm[Any]] | None
     counts: tuple[bool, bool] = (False, False)  # nonrecursive and recursive instances
     about: str = ""
+    modular: Callable[[Sequence[Module[Any]]], Algorithm[Any]] | None = None
 
 
+_BF, _DRED = ModularBackwardForward, ModularDRed
 KINDS = {
-    "auto": _Kind(Auto, about="no stratum is touched"),
-    "bf": _Kind(BackwardForward, about="Backward/Forward"),
-    "dred": _Kind(DRed, about="Delete/Rederive"),
-    "dred-c": _Kind(CountedDRed, (True, True), "Delete/Rederive with counters"),
-    "bf-c": _Kind(CountedBackwardForward, (True, False), "Backward/Forward with a counter"),
+    "auto": _Kind(Auto, about="no stratum is touched", modular=_BF),
+    "bf": _Kind(BackwardForward, about="Backward/Forward", modular=_BF),
+    "dred": _Kind(DRed, about="Delete/Rederive", modular=_DRED),
+    "dred-c": _Kind(CountedDRed, (True, True), "Delete/Rederive with counters", _DRED),
+    "bf-c": _Kind(CountedBackwardForward, (True, False), "Backward/Forward with a counter", _BF),
     "counting": _Kind(CountedDRed, (True, False), "counting, for programs without recursion"),
     "fp": _Kind(FPUpdate, about="FP-update: two fixpoints"),
     "rematerialize": _Kind(None, about="everything derived anew"),
@@ -64,6 +74,7 @@ class _State(Generic[F]):
     explicit: F
     facts: F
     counters: Counters[F] | None
+    modules: Mapping[ModuleKey, Any]  # their states
     instances: int  # considered when everything was derived
 
 
@@ -97,8 +108,9 @@ class Maintainer(Generic[F]):
     ) -> None:
         """Materialize. With `coarse`, there are as few strata as negation allows.
 
-        `modules` (`algorithms.modular`) are for what is derived from scratch: a materialization, or
-        a stratum that `auto` closes again.
+        `modules` (`algorithms.modular`) keep transitive relations and the like by algorithms of
+        their own: always in a materialization, and in updates by `auto`, `bf`, `bf-c`, `dred` and
+        `dred-c`.
         """
         if algorithm not in KINDS:
             raise InvalidInput(
@@ -159,6 +171,7 @@ class Maintainer(Generic[F]):
                 explicit=explicit,
                 facts=work.facts,
                 counters=work.counters,
+                modules=work.modules,
             )
         self._state = new
         return Changes(
@@ -175,6 +188,7 @@ class Maintainer(Generic[F]):
         anew = self._materialized(state.program, state.explicit, state.strata)
         if not _equal(anew.facts, state.facts):
             raise OperationFailed("E407", "the materialization is not what follows from the facts")
+        self._verify_modules(state)
         if state.counters is None or anew.counters is None:
             return
         pairs = [("nonrecursive", state.counters.nonrecursive, anew.counters.nonrecursive)]
@@ -186,6 +200,19 @@ class Maintainer(Generic[F]):
             ours, theirs = kept.of(facts), counted.of(facts)
             if not right or any((ours[p] != theirs[p]).any() for p in facts.predicates()):
                 raise OperationFailed("E407", f"the counts of {name} instances are not right")
+
+    def _verify_modules(self, state: _State[F]) -> None:
+        for stratum in state.strata.strata:
+            for module in stratum.modules:
+                key = stratum.key(module)
+                if key not in state.modules:
+                    continue
+                given = module.with_state(state.modules[key]).given
+                if given is None:
+                    continue
+                expected = _given(module, stratum, self.engine, state.explicit, state.facts)
+                if not _equal(given, expected):
+                    raise OperationFailed("E407", f"what is given to {module.name} is not right")
 
     def _materialized(
         self,
@@ -210,9 +237,34 @@ class Maintainer(Generic[F]):
         counters = None
         if self._kind.counts[0]:
             counters = recount(
-                self.engine, strata.strata, done.facts, recursive=self._kind.counts[1]
+                self.engine,
+                strata.strata,
+                done.facts,
+                recursive=self._kind.counts[1],
+                modules=self.uses_modules,
             )
-        return _State(program, strata, explicit, done.facts, counters, instances)
+        modules = self._begun(strata, done) if self.uses_modules else {}
+        return _State(program, strata, explicit, done.facts, counters, modules, instances)
+
+    def _begun(
+        self, strata: CompiledStrata, done: seminaive.Materialization[F]
+    ) -> dict[ModuleKey, Any]:
+        """The states of the modules, which know all that is given to them."""
+        used = {frozenset(module.rules): module for module in done.modules}
+        states = {}
+        for stratum in strata.strata:
+            for module, others in rivals(stratum.modules, stratum):
+                made = used.get(frozenset(module.rules), module.with_state(None))
+                if others:
+                    found = self.engine.derive(others, done.facts).facts
+                    made.give(self.engine, found.only(module.predicates))
+                states[stratum.key(module)] = made.state
+        return states
+
+    @property
+    def uses_modules(self) -> bool:
+        """Whether updates use modules."""
+        return self._modules and self._kind.modular is not None
 
     def _compiled(self, program: Program, known: CompiledStrata | None) -> CompiledStrata:
         if self.algorithm == "counting":
@@ -235,9 +287,9 @@ class _Update(Generic[F]):
         explicit: F,
         statistics: Statistics,
     ) -> None:
-        make = maintainer._kind.make
-        assert make is not None, "rematerialization is no update"
-        self.algorithm: Algorithm[F] = make()
+        kind = maintainer._kind
+        assert kind.make is not None, "rematerialization is no update"
+        self.algorithm: Algorithm[F] = kind.make()
         self.engine = maintainer.engine
         self.strata = strata
         self.before = self.facts = state.facts
@@ -246,8 +298,12 @@ class _Update(Generic[F]):
         self.counters = replace(state.counters) if state.counters is not None else None
         self.deleted = self.inserted = self.engine.facts({})
         self._on_progress = maintainer._on_progress
-        self._modules = maintainer._modules
+        self._modular = kind.modular if maintainer.uses_modules else None
+        self._with_modules = 0  # strata
+        # For strata whose modules are new; with C_nr alone, DRed^c would not rederive.
+        self._plain = CountedBackwardForward() if kind.counts[1] else self.algorithm
         self._was = state.strata
+        self.modules: Mapping[ModuleKey, Any] = dict(state.modules)
         self._lost = self._gained = self.deleted
 
     def run(self, removed: F, inserted: F) -> tuple[F, F]:
@@ -279,6 +335,11 @@ class _Update(Generic[F]):
             if self._on_progress is not None:
                 total = len(self.strata.strata)
                 self._on_progress(number + 1, total, self.statistics.rounds, len(self.facts))
+        if self._with_modules:
+            n = self._with_modules
+            text = f"modules in {n} strat{'um' if n == 1 else 'a'}"
+            untouched = self.statistics.reason == KINDS["auto"].about
+            self.statistics.reason = text if untouched else f"{self.statistics.reason}, {text}"
         return self.inserted, self.deleted
 
     def _change_rules(self) -> frozenset[CompiledRule]:
@@ -287,24 +348,57 @@ class _Update(Generic[F]):
         if old is new:
             return frozenset()
         removed = [compiled for rule, compiled in old.items() if rule not in new]
-        recursive_before, recursive_now = self._was.recursive, self.strata.recursive
+        kinds_before, kinds_now = (
+            strata.kinds(modules=self._modular is not None) for strata in (self._was, self.strata)
+        )
+        derived_by = self._derived_by_modules(frozenset(removed))
         for rule in removed:
             if self.strata.owner(rule.head.predicate) is None and not rule.head.wide:
                 continue  # forgotten as a whole
+            if rule in derived_by:
+                self._lost = self._lost.union(derived_by[rule].only(self.strata.derived))
+                continue
             derived = self.engine.derive([rule], self.before, counted=self.counters is not None)
             self.statistics.count("rule removal", derived.instances)
             self._lost = self._lost.union(derived.facts.only(self.strata.derived))
             if self.counters is not None:
-                self.counters.add(derived, recursive=rule in recursive_before, sign=-1)
+                self._count(derived, kinds_before[rule], sign=-1)
         self._forget([rule.head.predicate for rule in removed])
         if self.counters is not None:
             for rule in (compiled for source, compiled in new.items() if source in old):
-                was, now = rule in recursive_before, rule in recursive_now
+                was, now = kinds_before[rule], kinds_now[rule]
                 if was != now:
                     derived = self.engine.derive([rule], self.before, counted=True)
-                    self.counters.add(derived, recursive=was, sign=-1)
-                    self.counters.add(derived, recursive=now)
+                    self._count(derived, was, sign=-1)
+                    self._count(derived, now, sign=1)
+        # A state that is not kept up to date is of no use later.
+        if self._modular is not None:
+            keys = {s.key(module) for s in self.strata.strata for module in s.modules}
+            self.modules = {key: state for key, state in self.modules.items() if key in keys}
         return frozenset(compiled for rule, compiled in new.items() if rule not in old)
+
+    def _count(self, derived: Derived[F], kind: str, *, sign: int) -> None:
+        """Tell the counters; instances in modules are not counted."""
+        if self.counters is not None and kind != "modular":
+            self.counters.add(derived, recursive=kind == "recursive", sign=sign)
+
+    def _derived_by_modules(self, removed: frozenset[CompiledRule]) -> dict[CompiledRule, F]:
+        """For removed rules of modules that decide everything: what was not given by others."""
+        found: dict[CompiledRule, F] = {}
+        if self._modular is None:
+            return found
+        for stratum in self._was.strata:
+            if removed.isdisjoint(stratum.recursive) or not stratum.modular:
+                continue
+            for module in stratum.modules:
+                key = stratum.key(module)
+                if key not in self.modules or removed.isdisjoint(module.rules):
+                    continue
+                given = module.with_state(self.modules[key]).given
+                if given is not None:
+                    facts = self.before.only(module.predicates).difference(given)
+                    found |= {rule: facts for rule in module.rules if rule in removed}
+        return found
 
     def _forget(self, heads: list[Predicate]) -> None:
         """Predicates that no rule derives any more keep their explicit facts."""
@@ -373,17 +467,62 @@ class _Update(Generic[F]):
             self._lost.only(stratum.predicates),
             self._gained.only(stratum.predicates),
             self.counters,
-            self._modules,
         )
-        removal = finish(self.algorithm.delete(step))
+        algorithm, modules = self._algorithm(stratum)
+        if modules and self.counters is not None:
+            # C_r is for strata without modules.
+            step.counters = Counters(self.counters.nonrecursive)
+        removal = finish(algorithm.delete(step))
         if len(removal.overdeleted):
             step.facts = step.facts.difference(removal.overdeleted)
-        new = self.algorithm.insert(step, removal.rederived)
+        new = algorithm.insert(step, removal.rederived)
         self.facts = step.facts
+        if step.counters is not None and self.counters is not None:
+            self.counters.nonrecursive = step.counters.nonrecursive
+        if isinstance(algorithm, type(self._plain)):
+            for module in modules:
+                self._begin(module, step)
+        self.modules = {**self.modules, **{stratum.key(m): m.state for m in modules}}
         lost, gained = removal.overdeleted, new
         if len(lost) and len(gained):
             lost, gained = lost.difference(new), new.difference(removal.overdeleted)
         return self._remember(lost, gained)
+
+    def _algorithm(self, stratum: CompiledStratum) -> tuple[Algorithm[F], Sequence[Module[F]]]:
+        """How the stratum is updated, and its modules."""
+        if self._modular is None or not stratum.modules:
+            return self.algorithm, ()
+        known = all(stratum.key(module) in self.modules for module in stratum.modules)
+        modules = [
+            module.with_state(self.modules[stratum.key(module)] if known else None)
+            for module in stratum.modules
+        ]
+        if not known and not stratum.modular:
+            return self._plain, modules
+        self._with_modules += 1
+        if stratum.modular:
+            return (Settled if known else Begun)(modules), modules
+        return self._modular(modules), modules
+
+    def _begin(self, module: Module[F], step: Step[F]) -> None:
+        """Tell a new module of the facts that other rules derive."""
+        given = _given(module, step.stratum, step.engine, step.explicit, step.facts)
+        module.give(step.engine, given)
+
+
+def _given(
+    module: Module[F], stratum: CompiledStratum, engine: Engine[F], explicit: F, facts: F
+) -> F:
+    """The facts of a module's predicates that are explicit, or that other rules derive."""
+    others = [
+        rule
+        for rule in stratum.rules
+        if rule not in module.rules and rule.head.predicate in module.predicates
+    ]
+    given = explicit.only(module.predicates)
+    if others:
+        given = given.union(engine.derive(others, facts).facts.only(module.predicates))
+    return given
 
 
 def _visible(facts: F) -> F:

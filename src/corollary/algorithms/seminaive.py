@@ -42,6 +42,7 @@ class Materialization(Generic[F]):
     facts: F
     explicit: F
     statistics: Statistics
+    modules: Sequence[Module[F]] = ()  # with their states
 
 
 def materialize(
@@ -72,6 +73,7 @@ def materialize_strata(
 ) -> Materialization[F]:
     """mat(Π, E) for the strata of Π; rules that are compiled already are not compiled again."""
     statistics = Statistics("semi-naive", "materialization from scratch")
+    used: list[Module[F]] = []
     made = compiled or {}
 
     def compile_all(rules: Sequence[Rule]) -> list[CompiledRule]:
@@ -107,6 +109,7 @@ def materialize_strata(
             parts: Sequence[Module[F]] = [SemiNaive(recursive)]
             if modules:
                 parts = recognized(recursive, engine.dictionary)
+                used += parts
             found = close(parts, engine, facts, delta, statistics, on_round)
             facts = facts.union(found)
-    return Materialization(facts, explicit, statistics)
+    return Materialization(facts, explicit, statistics, used)

@@ -69,7 +69,6 @@ class Step(Generic[F]):
     lost: F  # explicit facts of this stratum that are deleted, heads of removed rules
     gained: F  # explicit facts of this stratum that are inserted
     counters: Counters[F] | None = None
-    modules: bool = True  # whether modules may be used
 
     def only_own(self, facts: F) -> F:
         """The facts of this stratum's predicates."""
@@ -96,9 +95,43 @@ class Step(Generic[F]):
         return self.facts.difference(self.inserted) if len(self.inserted) else self.facts
 
     @cached_property
-    def _ever(self) -> F:
+    def ever(self) -> F:
         """I ∪ A: what negated atoms must not match, so that an instance held and will hold."""
         return self.before.union(self.inserted) if len(self.inserted) else self.before
+
+    def lost_below(self, *, phase: str = "overdeletion") -> F:
+        """(E⁻ ∩ Oˢ) ∪ Πₙᵣ[I : D \\ A, A \\ D]; counters are told."""
+        rules = [rule for rule in self.stratum.nonrecursive if rule not in self.added_rules]
+        found = self.lost_instances(rules, phase=phase, counted=self.counters is not None)
+        if self.counters is not None:
+            self.counters.add(found, recursive=False, sign=-1)
+        return self.lost.union(found.facts)
+
+    def gained_below(self) -> F:
+        """(E⁺ ∩ Oˢ) ∪ Πₙᵣ[(I \\ D) ∪ A : A \\ D, D \\ A]; counters are told."""
+        counted = self.counters is not None
+        kept = [rule for rule in self.stratum.nonrecursive if rule not in self.added_rules]
+        added = [rule for rule in self.stratum.nonrecursive if rule in self.added_rules]
+        found = [self.gained_instances(kept, counted=counted)] if kept else []
+        if added:
+            derived = self.engine.derive(added, self.facts, counted=counted)
+            found.append(self.count("insertion", derived))
+        facts = self.gained
+        for derived in found:
+            if self.counters is not None:
+                self.counters.add(derived, recursive=False)
+            facts = facts.union(derived.facts)
+        return facts
+
+    def certain(self, facts: F) -> F:
+        """Those facts that are explicit, or that a nonrecursive rule derives."""
+        explicit = facts.intersection(self.explicit)
+        left = facts.difference(explicit)
+        if self.counters is not None:
+            return explicit.union(self.counters.nonrecursive.positive(left))
+        return explicit.union(
+            self.supported(left, self.facts, self.stratum.nonrecursive, "rederivation")
+        )
 
     def candidates(self, *, phase: str = "overdeletion") -> F:
         """(E⁻ ∩ Oˢ) ∪ Π[I : D \\ A, A \\ D]: facts that lose an instance to other strata."""
@@ -146,7 +179,7 @@ class Step(Generic[F]):
             self.engine.derive(
                 self.kept_recursive,
                 surviving.difference(processed) if len(processed) else surviving,
-                negative=self._ever,
+                negative=self.ever,
                 delta=delta,
                 counted=counted,
             ),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from corollary.algorithms.aggregates import Aggregation, without_aggregates
-from corollary.algorithms.modular.recognize import is_modular
+from corollary.algorithms.modular.framework import Module, SemiNaive
+from corollary.algorithms.modular.recognize import recognized
 from corollary.core.compile import TRIPLES, TYPES, CompiledRule, compile_rule, covers
 from corollary.core.dictionary import Dictionary
 from corollary.lang.stratify import Predicate, Stratum, stratify
 from corollary.lang.syntax import TRIPLE, TYPE, Rule
+
+ModuleKey = tuple[type, frozenset[CompiledRule], frozenset[CompiledRule]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +26,7 @@ class CompiledStratum:
     predicates: frozenset[Predicate]
     nonrecursive: tuple[CompiledRule, ...]
     recursive: tuple[CompiledRule, ...]
+    dictionary: Dictionary
     aggregations: tuple[Aggregation, ...] = ()
 
     @property
@@ -39,9 +44,26 @@ class CompiledStratum:
         )
 
     @cached_property
+    def modules(self) -> tuple[Module[Any], ...]:
+        """The modules of the recursive rules; none if there would be no other than `SemiNaive`."""
+        if not self.recursive:
+            return ()
+        found = recognized(self.recursive, self.dictionary)
+        return () if all(isinstance(module, SemiNaive) for module in found) else tuple(found)
+
+    @cached_property
     def modular(self) -> bool:
-        """Whether modules cover all recursive rules."""
-        return is_modular(self.recursive)
+        """Whether all recursive rules are in modules that can tell by what their facts differ."""
+        return bool(self.modules) and all(module.tells for module in self.modules)
+
+    def key(self, module: Module[Any]) -> ModuleKey:
+        """What a module's state depends on: kind, rules, and others that derive the same."""
+        others = [
+            rule
+            for rule in self.recursive
+            if rule not in module.rules and rule.head.predicate in module.predicates
+        ]
+        return type(module), frozenset(module.rules), frozenset(others)
 
     def may_derive(self, predicate: Predicate) -> bool:
         """Whether a body atom may read what the stratum derives."""
@@ -85,6 +107,7 @@ class CompiledStrata:
             stratum.predicates,
             () if aggregations else nonrecursive,
             tuple(self.compiled[rule] for rule in stratum.recursive),
+            dictionary,
             aggregations,
         )
 
@@ -104,10 +127,15 @@ class CompiledStrata:
             for number in self._readers.get(found, ())
         }
 
-    @cached_property
-    def recursive(self) -> frozenset[CompiledRule]:
-        """The rules that are recursive in their stratum."""
-        return frozenset(rule for stratum in self.strata for rule in stratum.recursive)
+    def kinds(self, *, modules: bool) -> dict[CompiledRule, str]:
+        """Whether each rule is nonrecursive, recursive, or recursive in a stratum with modules."""
+        found: dict[CompiledRule, str] = {}
+        for stratum in self.strata:
+            found |= dict.fromkeys(stratum.nonrecursive, "nonrecursive")
+            kind = "modular" if modules and stratum.modules else "recursive"
+            found |= dict.fromkeys(stratum.recursive, kind)
+            found |= {aggregation.rule: "nonrecursive" for aggregation in stratum.aggregations}
+        return found
 
     @cached_property
     def derived(self) -> frozenset[Predicate]:

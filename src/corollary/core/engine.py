@@ -182,13 +182,6 @@ class Engine(Protocol[F]):
         """
         ...
 
-    def forest(self, edges: F, predicate: Predicate, known: F) -> F:
-        """`known`, which has no cycle, with edges that connect what it does not connect.
-
-        Edges are taken without direction; the result has no cycle, and connects the same.
-        """
-        ...
-
     def reclose(
         self, rule: CompiledRule, before: F, after: F, *, changed: F, known: F
     ) -> Difference[F]:

@@ -1,8 +1,9 @@
-"""Which rules of a stratum form modules."""
+"""Which rules of a stratum form modules; others than ours can be registered."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from corollary.algorithms.modular.framework import Module, SemiNaive
@@ -16,18 +17,27 @@ from corollary.algorithms.modular.transitive import (
 from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary
 
+Recognizer = Callable[[Sequence[CompiledRule], Dictionary], Sequence[Module[Any]]]
 
-def is_modular(rules: Sequence[CompiledRule]) -> bool:
-    """Whether modules cover all these recursive rules."""
-    if any(rule.head.wide for rule in rules):
-        return False
-    transitive = {rule.head.predicate for rule in rules if is_transitive(rule)}
-    if not transitive:
-        return len(rules) == 1 and is_linear(rules[0])
-    return all(
-        is_transitive(rule) or (is_symmetric(rule) and rule.head.predicate in transitive)
-        for rule in rules
-    )
+_registered: list[Recognizer] = []
+
+
+@contextmanager
+def registered(recognizer: Recognizer) -> Iterator[None]:
+    """Ask another recognizer before ours, within a `with` statement.
+
+    A recognizer is given the recursive rules of a stratum, and returns modules for some of them.
+    """
+    register(recognizer)
+    try:
+        yield
+    finally:
+        _registered.remove(recognizer)
+
+
+def register(recognizer: Recognizer) -> None:
+    """Ask another recognizer before ours, from now on; programs that run already do not notice."""
+    _registered.insert(0, recognizer)
 
 
 def recognized(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Module[Any]]:
@@ -41,23 +51,27 @@ def recognized(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Mo
     >>> [module.name for module in recognized(rules, dictionary)]
     ['transitive p', 'recursive']
     """
-    transitive = {rule.head.predicate: rule for rule in rules if is_transitive(rule)}
-    symmetric = {rule.head.predicate for rule in rules if is_symmetric(rule)}
+    modules: list[Module[Any]] = []
+    others = list(rules)
     # Where a property or class is a variable, a rule may derive any of them.
-    if any(rule.head.wide for rule in rules):
-        transitive = {}
-    modules: list[Module[Any]] = [
-        (SymmetricTransitive if predicate in symmetric else Transitive)(rule, dictionary)
-        for predicate, rule in transitive.items()
-    ]
-    taken = [
-        rule
-        for rule in rules
-        if rule.head.predicate in transitive and (is_transitive(rule) or is_symmetric(rule))
-    ]
-    others = [rule for rule in rules if rule not in taken]
-    if not modules and len(others) == 1 and is_linear(others[0]):
-        return [Linear(others)]
+    if not any(rule.head.wide for rule in rules):
+        for recognizer in (*_registered, _ours):
+            for module in recognizer(others, dictionary):
+                modules.append(module)
+                others = [rule for rule in others if rule not in module.rules]
     if others or not modules:
         modules.append(SemiNaive(others))
     return modules
+
+
+def _ours(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Module[Any]]:
+    if len(rules) == 1 and is_linear(rules[0]):
+        return [Linear(rules, dictionary)]
+    transitive = [rule for rule in rules if is_transitive(rule)]
+    found: list[Module[Any]] = []
+    for predicate in dict.fromkeys(rule.head.predicate for rule in transitive):
+        own = [rule for rule in transitive if rule.head.predicate is predicate]
+        symmetric = [r for r in rules if r.head.predicate is predicate and is_symmetric(r)]
+        kind = SymmetricTransitive if symmetric else Transitive
+        found.append(kind([*own, *symmetric], dictionary))
+    return found

@@ -15,7 +15,7 @@ from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
-from corollary.engines.columnar import components, dense, kernels, linear, reroute
+from corollary.engines.columnar import components, dense, linear, reroute
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.checks import check_of
 from corollary.engines.columnar.compose import compose_into, shapes
@@ -39,7 +39,7 @@ from corollary.engines.columnar.readings import (
     rename_into,
     split,
 )
-from corollary.engines.columnar.relation import EMPTY, Relation, largest_node
+from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.sink import Sink
 from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
@@ -215,22 +215,6 @@ class ColumnarEngine:
             ]
             if parts:
                 yield Support(rule, np.concatenate(parts))
-
-    def forest(
-        self, edges: ColumnarFacts, predicate: Predicate, known: ColumnarFacts
-    ) -> ColumnarFacts:
-        """`known` with edges that connect what it does not connect."""
-        new, old = edges.relations.get(predicate), known.relations.get(predicate)
-        if new is None:
-            return known
-        before = old.keys() if old is not None else EMPTY
-        keys = new.keys()
-        largest = max(largest_node(before), largest_node(keys))
-        parents = np.arange(largest + 1, dtype=np.uint32)
-        kernels.connect(before, parents, np.empty(len(before), np.uint64))
-        out = np.empty(len(keys), np.uint64)
-        found = out[: kernels.connect(keys, parents, out)]
-        return known.union(ColumnarFacts(self.space, {predicate: Relation.of(2, found)}))
 
     @assisted
     def reclose(

@@ -464,26 +464,3 @@ def intern(
                 break
             place = (place + np.uint64(1)) & mask
     return count
-
-
-@compiled
-def connect(edges: Keys, parents: Ids, out: Keys) -> int:
-    """Write the edges that connect two trees, and make one tree of them; how many they are.
-
-    `parents` has the parent of each node, a root its own number.
-    """
-    n = 0
-    for i in range(len(edges)):
-        key = edges[i]
-        a, b = key >> np.uint64(32), key & np.uint64(0xFFFFFFFF)
-        while parents[a] != a:
-            parents[a] = parents[parents[a]]
-            a = np.uint64(parents[a])
-        while parents[b] != b:
-            parents[b] = parents[parents[b]]
-            b = np.uint64(parents[b])
-        if a != b:
-            parents[max(a, b)] = min(a, b)
-            out[n] = key
-            n += 1
-    return n

@@ -12,7 +12,6 @@ class Components:
 
     >>> components = Components()
     >>> components.connect(np.array([[1, 2], [2, 1]], np.uint32))
-    [(1, 2)]
     >>> components.pairs().tolist()
     [[1, 1], [1, 2], [2, 1], [2, 2]]
     """
@@ -20,15 +19,10 @@ class Components:
     def __init__(self) -> None:
         self._parents: dict[int, int] = {}
 
-    def connect(self, edges: Ids) -> list[tuple[int, int]]:
-        """Add edges; gives those that connect what was not connected."""
-        found = []
+    def connect(self, edges: Ids) -> None:
+        """Add edges."""
         for a, b in edges.tolist():
-            one, two = self._root(a), self._root(b)
-            if one != two:
-                self._parents[one] = two
-                found.append((a, b))
-        return found
+            self._parents[self._root(a)] = self._root(b)
 
     def _root(self, node: int) -> int:
         parents = self._parents

@@ -153,15 +153,6 @@ class SparkEngine:
             if parts:
                 yield Support(rule, np.concatenate(parts))
 
-    def forest(self, edges: SparkFacts, predicate: Predicate, known: SparkFacts) -> SparkFacts:
-        """`known` with edges that connect what it does not connect; on the driver."""
-        components = Components()
-        components.connect(known.rows(predicate))
-        found = components.connect(edges.rows(predicate))
-        if not found:
-            return known
-        return known.union(self.facts({predicate: np.array(found, np.uint32)}))
-
     def reclose(
         self,
         rule: CompiledRule,
