@@ -13,6 +13,7 @@ from benchmarks import (
     graphs,
     growing,
     lubm,
+    modular,
     one_fact,
     proofs,
     rule_change,
@@ -23,7 +24,18 @@ from benchmarks.report import DATA, Benchmark, Options, Row, machine, report, ta
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK
-    for module in (lubm, dag, graphs, one_fact, rules10k, updates, growing, proofs, rule_change)
+    for module in (
+        lubm,
+        dag,
+        graphs,
+        one_fact,
+        rules10k,
+        updates,
+        growing,
+        proofs,
+        rule_change,
+        modular,
+    )
 }
 
 _PROGRESS = (

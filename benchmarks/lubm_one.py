@@ -59,9 +59,14 @@ def expected(data: Path, name: str) -> Expected:
 
 def read(data: Path, dictionary: Dictionary) -> dict[Predicate, Ids]:
     """The explicit facts."""
-    path = data / "lubm" / "lubm-1.nt.gz"
+    return read_triples(data / "lubm" / "lubm-1.nt.gz", dictionary)
+
+
+def read_triples(path: Path, dictionary: Dictionary) -> dict[Predicate, Ids]:
+    """The facts of a file of N-Triples, compressed or not."""
     rows_of: dict[Predicate, list[Ids]] = defaultdict(list)
-    with gzip.open(path, "rt", encoding="utf-8") as file:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             atom = Atom(TRIPLE, read_triple(line, path, number))
             open_terms = Atom(TRIPLE, home_terms(atom)).constants()

@@ -46,8 +46,10 @@ class Maintained:
         coarse: bool = False,
         modules: bool = True,
         dictionary: Dictionary | None = None,
+        threads: int = 1,
     ) -> None:
-        self.engine = ColumnarEngine(dictionary if dictionary is not None else Dictionary())
+        known = dictionary if dictionary is not None else Dictionary()
+        self.engine = ColumnarEngine(known, threads=threads)
         self.empty: ColumnarFacts = self.engine.facts({})
         started = time.perf_counter()
         self.maintainer = Maintainer(
@@ -69,6 +71,10 @@ class Maintained:
     def insert(self, tables: Tables) -> tuple[float, Changes[ColumnarFacts]]:
         """Seconds, and what changed."""
         return self._timed(Changes(self.engine.facts(tables), self.empty))
+
+    def change(self, inserted: Tables, deleted: Tables) -> tuple[float, Changes[ColumnarFacts]]:
+        """Seconds, and what changed."""
+        return self._timed(Changes(self.engine.facts(inserted), self.engine.facts(deleted)))
 
     def change_rules(
         self, added: Sequence[Rule], removed: Sequence[Rule]

@@ -10,6 +10,7 @@ subjects and objects exchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from corollary.engines.columnar.bits import lowest
 from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.kernels import Keys, compiled
-from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run
+from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run, largest_node
 from corollary.engines.columnar.shared import PART
 from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
@@ -56,6 +57,14 @@ def finish(
     changed, before = delta.relations[head], old.relations.get(head)
     if before is not None and len(before) > _SHARE * len(changed):
         return None
+    if backwards and before is None and _are_edges(rules, old, changed):
+        # Paths of edges are the same from either end, and need no turning this way.
+        forwards = [Shape(head, head, rules[0].left, False, False)]
+        found = finish(forwards, old, delta, workers, on_round)
+        if found is None:
+            return None
+        reached = found.relations.get(head, Relation(2))
+        return replace(found, instances=_instances(changed.keys(), reached.keys()))
     frontier = turned(changed.run(), backwards)
     known = turned(before.run(), backwards) if before is not None else Run(EMPTY)
     steps = _steps(rules, backwards, old)
@@ -110,6 +119,22 @@ def finish(
     instances = sum(instances for _, instances, _ in done)
     rounds = max((rounds for _, _, rounds in done), default=0)
     return _finished(head, whole, backwards, instances, rounds)
+
+
+def _instances(edges: Keys, pairs: Keys) -> int:
+    """How many instances P(x, z) :- E(x, y), P(y, z) has: those of y are edges to it by pairs."""
+    size = 1 + max(largest_node(edges), largest_node(pairs))
+    into = np.bincount(kernels.halves(edges)[1], minlength=size)
+    out = np.diff(kernels.offsets(edges, HIGH, size)) + np.diff(kernels.offsets(pairs, HIGH, size))
+    return int(into @ out)
+
+
+def _are_edges(rules: Sequence[Shape], facts: ColumnarFacts, pairs: Relation) -> bool:
+    """Whether there is one rule, and the pairs are its edges."""
+    edges = facts.relations.get(rules[0].left)
+    if len(rules) > 1 or rules[0].left_swapped or edges is None or len(edges) != len(pairs):
+        return False
+    return edges.runs == pairs.runs or np.array_equal(edges.keys(), pairs.keys())
 
 
 def _finished(

@@ -323,6 +323,10 @@ class Relation:
         if len(self) <= _SPARSE * len(other) and (
             len(self) < len(other) or all(run._swapped is None for run in self.runs)
         ):
+            if len(self.runs) > 1 and not self.dead and not other.dead:
+                # run by run: merging them would cost more
+                kept = (Run(other.missing(run.keys)) for run in self.runs)
+                return Relation(self.arity, tuple(run for run in kept if len(run)))
             return Relation.of(self.arity, other.missing(self.keys()))
         gone = other.keys()
         gone = gone[self.contains(gone)]

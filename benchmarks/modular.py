@@ -1,0 +1,225 @@
+"""Modules on and off: the shape of Tables 1 and 2 of Hu, Motik and Horrocks (2019), and more.
+
+Small deletions and insertions are of 1,000 random explicit facts, large deletions of a quarter of
+them, as in the paper; its figures stand beside (a server of two Xeon E5-2640, with Claros-LE,
+LUBM-LE and DBpedia-SKOS where the data here are like them and smaller).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from benchmarks import graphs, lubm_one
+from benchmarks.isolate import isolated
+from benchmarks.maintaining import Maintained, Tables, sample
+from benchmarks.measure import forget_peak, peak_bytes
+from benchmarks.report import Benchmark, Options, Row
+from corollary.algorithms.seminaive import materialize
+from corollary.core.dictionary import Dictionary
+from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.generate import DATASETS
+from corollary.generate.dag import random_dag
+from corollary.generate.write import write
+from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
+
+TRANSITIVE = "r(?x, ?z) :- r(?x, ?y), r(?y, ?z) ."
+SYMMETRIC = "r(?x, ?y) :- r(?y, ?x) ."
+LINEAR = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
+
+# Seconds with modules and without: materialization, small deletions and insertions, large deletions
+PAPER = {
+    "claros": ((733.55, 3593.32), (0.93, 1035.28), (0.17, 0.80), (314.33, 3616.93)),
+    "LUBM-LE": ((291.90, 1100.22), (0.32, 3.87), (0.01, 0.01), (182.93, 1369.77)),
+    "skos": ((103.23, 3623.37), (21.77, 691.32), (0.20, 2.78), (111.28, 3826.87)),
+    "DAG-R": ((29.60, 3238.86), (64.92, 3005.11), (14.56, 116.78), (62.48, 4316.71)),
+}
+COLUMNS = ("materialization", "small_deletion", "small_insertion", "large_deletion")
+SMALL = 1000
+
+
+def run(options: Options) -> Iterator[Row]:
+    """The tables of the paper by DRed^c and by `auto`; then single cases."""
+    scale = options.scales[0] / 100
+    for case in PAPER:
+        for algorithm in ("dred-c", "auto"):
+            for modules in (True, False):
+                row: Row = {"case": case, "algorithm": algorithm, "modules": modules}
+                row |= isolated(
+                    measured,
+                    timeout=options.timeout,
+                    name=case,
+                    algorithm=algorithm,
+                    modules=modules,
+                    scale=scale,
+                    repeat=options.repeat,
+                    data=str(options.data),
+                )
+                if algorithm == "dred-c":
+                    figures = (pair[not modules] for pair in PAPER[case])
+                    row |= {f"paper {name}": s for name, s in zip(COLUMNS, figures, strict=True)}
+                yield row
+    yield {"case": "clique"} | isolated(cliques, timeout=options.timeout, nodes=int(1000 * scale))
+    yield {"case": "sparse graph"} | isolated(
+        sparse, timeout=options.timeout, nodes=int(1_000_000 * scale)
+    )
+    for threads in (1, 2):
+        yield {"case": "Debian, bookworm to trixie", "threads": threads} | isolated(
+            debian, timeout=options.timeout, threads=threads, data=str(options.data)
+        )
+
+
+def loaded(case: str, scale: float, data: Path, dictionary: Dictionary) -> tuple[Program, Tables]:
+    """The program and the explicit facts of a case."""
+    if case == "DAG-R":
+        return Program.parse(TRANSITIVE), {
+            Predicate("r"): random_dag(int(100_000 * scale)).edges.astype(np.uint32)
+        }
+    if case == "LUBM-LE":
+        return lubm_one.rules(data, "LE"), lubm_one.read(data, dictionary)
+    with tempfile.TemporaryDirectory() as folder:
+        files = write(DATASETS[case], Path(folder), scale=scale, seed=0)
+        [triples] = (file.name for file in files if file.name.endswith(".nt"))
+        program = Program.load(Path(folder) / "rules.dl")
+        return program, lubm_one.read_triples(Path(folder) / triples, dictionary)
+
+
+def measured(name: str, algorithm: str, modules: bool, scale: float, repeat: int, data: str) -> Row:
+    """Seconds of materialization, and the median of updates, the first of each left out."""
+    if name == "LUBM-LE" and (reason := lubm_one.missing(Path(data))) is not None:
+        return {"skipped": reason}
+    dictionary = Dictionary()
+    program, tables = loaded(name, scale, Path(data), dictionary)
+    Maintained(program, tables, algorithm, modules=modules, dictionary=dictionary)  # compiles
+    kept = Maintained(program, tables, algorithm, modules=modules, dictionary=dictionary)
+    before = len(kept.maintainer.facts)
+    rng = np.random.default_rng(0)
+    number = min(SMALL, sum(map(len, tables.values())) // 10)
+    deletions, insertions = [], []
+    for _ in range(repeat + 1):
+        some = sample(rng, tables, number)
+        deletions.append(kept.delete(some)[0])
+        insertions.append(kept.insert(some)[0])
+    quarter = sample(rng, tables, sum(map(len, tables.values())) // 4)
+    large, changes = kept.delete(quarter)
+    kept.insert(quarter)
+    return {
+        "explicit": sum(map(len, tables.values())),
+        "facts": before,
+        "rules": len(program.rules),
+        "materialization": kept.seconds,
+        "small_deletion": median(deletions[1:]),
+        "small_insertion": median(insertions[1:]),
+        "large_deletion": large,
+        "large_deleted": len(changes.deleted),
+        "correct": len(kept.maintainer.facts) == before,
+    }
+
+
+def cliques(nodes: int) -> Row:
+    """Milliseconds to delete one edge: of a clique, and the only one between two halves."""
+    ends = np.stack(np.triu_indices(nodes, 1), axis=1).astype(np.uint32)
+    half = nodes // 2
+    apart = ends[(ends[:, 0] < half) == (ends[:, 1] < half)]
+    bridge = np.array([[0, nodes - 1]], np.uint32)
+    program = Program.parse(TRANSITIVE + SYMMETRIC)
+    row: Row = {"nodes": nodes}
+    cases = {"connected": (ends, ends[nodes : nodes + 20]), "splitting": (apart, bridge)}
+    for name, (edges, gone) in cases.items():
+        tables = {Predicate("r"): np.concatenate([edges, bridge])}
+        kept = Maintained(program, tables, "auto")
+        times, lost = [], 0
+        for at in range(20):
+            edge = {Predicate("r"): gone[at % len(gone)][None]}
+            seconds, changes = kept.delete(edge)
+            kept.insert(edge)
+            times.append(1000 * seconds)
+            lost = len(changes.deleted)
+        row |= {f"{name}_ms": median(times), f"{name}_deleted": lost}
+        row[f"{name}_closure_ms"] = 1000 * kept.seconds
+    expected = [0, 2 * half * (nodes - half)]
+    row["correct"] = [row["connected_deleted"], row["splitting_deleted"]] == expected
+    return row
+
+
+def sparse(nodes: int) -> Row:
+    """A graph like a tree with 3 edges a node: nanoseconds a pair, and bytes."""
+    # A node's parent is 3/4 of its number, and it has edges to the next two ancestors too.
+    child = np.arange(1, nodes, dtype=np.int64)
+    above = [child * 3 // 4]
+    for _ in range(2):
+        above.append(above[-1] * 3 // 4)
+    edges = np.concatenate([np.stack([child, parent], axis=1) for parent in above])
+    edges = edges[edges[:, 0] > edges[:, 1]]
+    names = np.random.default_rng(0).permutation(nodes)
+    rows = np.unique(names[edges].astype(np.uint32), axis=0)
+    engine = ColumnarEngine(Dictionary(), threads=2)
+    program = Program.parse(TRANSITIVE)
+    small = engine.facts({Predicate("r"): rows[:1000]})
+    materialize(program, small, engine)
+    explicit = engine.facts({Predicate("r"): rows})
+    forget_peak()
+    held = peak_bytes()
+    started, cpu = time.perf_counter(), time.process_time()
+    found = materialize(program, explicit, engine).facts
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    return {
+        "nodes": nodes,
+        "edges": len(rows),
+        "facts": len(found),
+        "materialization": seconds,
+        "ns_per_pair": 1e9 * seconds / len(found),
+        "cpu_ns_per_pair": 1e9 * cpu / len(found),
+        "bytes_per_pair": (peak_bytes() - held) / len(found),
+    }
+
+
+def debian(threads: int, data: str) -> Row:
+    """The closure of one release, and the difference to the next one as one update."""
+    names: dict[str, int] = {}
+    releases = []
+    for name in ("Debian bookworm", "Debian trixie"):
+        file, pairs = graphs.GRAPHS[name]
+        if not (Path(data) / file).exists():
+            return {"skipped": f"no {file} in {data}"}
+        releases.append((np.unique(graphs.read(Path(data) / file, names), axis=0), pairs))
+    (old, old_pairs), (new, new_pairs) = releases
+    gone, come = (
+        np.array(sorted({*map(tuple, a.tolist())} - {*map(tuple, b.tolist())}), np.uint32)
+        for a, b in ((old, new), (new, old))
+    )
+    program, edge, path = Program.parse(LINEAR), Predicate("edge"), Predicate("path")
+    closures, forth, back = [], [], []
+    right = True
+    for _ in range(4):
+        kept = Maintained(program, {edge: old}, "auto", threads=threads)
+        closures.append(kept.seconds)
+        right &= len(kept.maintainer.facts.rows(path)) == old_pairs
+        forth.append(kept.change({edge: come}, {edge: gone})[0])
+        right &= len(kept.maintainer.facts.rows(path)) == new_pairs
+        back.append(kept.change({edge: gone}, {edge: come})[0])
+        right &= len(kept.maintainer.facts.rows(path)) == old_pairs
+    return {
+        "changed": len(gone) + len(come),
+        "facts": old_pairs,
+        "materialization": min(closures[1:]),
+        "update": min(forth[1:]),
+        "update_back": min(back[1:]),
+        "correct": right,
+    }
+
+
+BENCHMARK = Benchmark(
+    "modular",
+    "modules on and off: materialization, small and large updates",
+    unit="percent",
+    scales=(100,),
+    small=(5,),
+    run=run,
+)
