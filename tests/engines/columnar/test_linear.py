@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from corollary.algorithms.seminaive import materialize
 from corollary.core.dictionary import Dictionary
-from corollary.engines.columnar import linear, shared
+from corollary.engines.columnar import linear, lists, shared
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -25,10 +27,13 @@ pairs = st.lists(st.tuples(nodes, nodes), min_size=1, max_size=25)
 
 
 # Subject by subject; with shared rows of bits in one call; in several calls, a few pairs each.
-WAYS: dict[str, dict[str, object]] = {
-    "subjects": {"close": lambda *arguments: None},
-    "one call": {},
-    "calls": {"_SMALL": 0, "_MANY": 0, "_NARROW": 0, "_WORDS": 1 << 40, "PART": 2},
+NONE: dict[str, object] = {"close": lambda *arguments: None}
+WAYS: dict[str, dict[Any, dict[str, object]]] = {
+    "subjects": {shared: NONE, lists: NONE},
+    "one call": {lists: NONE},
+    "calls": {shared: {"_SMALL": 0, "_MANY": 0, "_NARROW": 0, "_WORDS": 1 << 40, "PART": 2}},
+    "lists": {shared: NONE, lists: {"_LARGE": 0}},
+    "small lists": {shared: NONE, lists: {"_LARGE": 0, "_MANY": 0, "_ROOM": 0, "PART": 2}},
 }
 
 
@@ -55,8 +60,9 @@ def test_differential_rounds(
         return done.facts.rows(Predicate("path")).tolist(), done.statistics.derivations
 
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in WAYS[way].items():
-            patch.setattr(shared, name, value)
+        for module, values in WAYS[way].items():
+            for name, value in values.items():
+                patch.setattr(module, name, value)
         at_once = closed()
         patch.setattr(linear, "finish", lambda *arguments: None)
         assert at_once == closed()
@@ -75,6 +81,7 @@ def test_shared_rows_of_many_nodes() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared, "close", lambda *arguments: None)
+        patch.setattr(lists, "close", lambda *arguments: None)
         expected, derivations = closed(1)
     for threads in (1, 2):
         with pytest.MonkeyPatch.context() as patch:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.engine import OnRound
-from corollary.engines.columnar import kernels, shared
+from corollary.engines.columnar import kernels, lists, shared
 from corollary.engines.columnar.bits import lowest
 from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts
@@ -75,9 +75,10 @@ def finish(
     size = max(size, int(steps.keys[-1] >> HIGH) + 1)
     budget = old.space.budget
     if not known:
-        closed = shared.close(frontier, steps.keys, size, workers, budget, on_round)
-        if closed is not None:
-            return _finished(head, closed.pairs, backwards, closed.instances, closed.rounds)
+        for way in (shared, lists):
+            closed = way.close(frontier, steps.keys, size, workers, budget, on_round)
+            if closed is not None:
+                return _finished(head, closed.pairs, backwards, closed.instances, closed.rounds)
     starts, targets = kernels.offsets(steps.keys, HIGH, size), kernels.halves(steps.keys)[1]
 
     def follow(part: Run) -> tuple[Keys, int, int]:
