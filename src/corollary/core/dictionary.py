@@ -44,7 +44,7 @@ class Dictionary:
     In bulk, terms are texts in Arrow arrays:
 
     >>> import pyarrow as pa
-    >>> dictionary.encode_texts(pa.array(['"b"', '<http://example.org/c>']))
+    >>> dictionary.encode_texts(pa.array(['"b"', "<http://example.org/c>"]))
     array([1, 2], dtype=uint32)
     >>> dictionary.texts([2, 0]).to_pylist()
     ['<http://example.org/c>', '"a"']

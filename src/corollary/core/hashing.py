@@ -79,7 +79,8 @@ def same(a: Bytes, start: int, end: int, b: Bytes, other: int) -> bool:
     if at == end:
         return True
     differing = word(a, at) ^ word(b, at + shift)
-    return (differing << (_EIGHT * np.uint64(at + 8 - end))) == np.uint64(0)
+    differing <<= _EIGHT * np.uint64(at + 8 - end)
+    return differing == np.uint64(0)  # type: ignore[no-any-return]
 
 
 @compiled

@@ -98,7 +98,8 @@ def spans_of_texts(texts: list[bytes]) -> Spans:
     """Texts as spans of one array."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     ends = np.cumsum(lengths)
-    data = np.frombuffer(b"".join([*texts, b"\0" * SLACK]), np.uint8)
+    # A bytearray, because loops are compiled once more for arrays that cannot be written to.
+    data = np.frombuffer(bytearray(b"".join([*texts, b"\0" * SLACK])), np.uint8)
     return Spans(data, ends - lengths, ends)
 
 

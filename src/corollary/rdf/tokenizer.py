@@ -50,7 +50,7 @@ def tokenize(data: Bytes, size: int, *, quads: bool = False) -> Tokens:
     """The triples in the first `size` bytes, which end with a line break; SLACK bytes follow.
 
     >>> text = b'<urn:s> <urn:p> "o" .\\n\\n<urn:s> <urn:p> <urn:s> .\\n'
-    >>> data = np.frombuffer(text + bytes(SLACK), np.uint8)
+    >>> data = np.frombuffer(bytearray(text + bytes(SLACK)), np.uint8)
     >>> tokenize(data, len(text)).triples.tolist()
     [[0, 0], [1, 1], [2, 0]]
     """
@@ -67,6 +67,35 @@ def tokenize(data: Bytes, size: int, *, quads: bool = False) -> Tokens:
         left[:missed],
         lines,
     )
+
+
+def scoped(spans: Spans, prefix: bytes) -> Spans:
+    """Blank nodes with a prefix before their labels.
+
+    >>> data = np.frombuffer(bytearray(b"_:b" + bytes(SLACK)), np.uint8)
+    >>> found = scoped(Spans(data, np.array([0]), np.array([3])), b"d7.")
+    >>> bytes(found.data[:6])
+    b'_:d7.b'
+    """
+    lengths = spans.ends - spans.starts + len(prefix)
+    ends = np.cumsum(lengths)
+    data = np.zeros((int(ends[-1]) if len(ends) else 0) + SLACK, np.uint8)
+    _write_scoped(*spans, np.frombuffer(bytearray(prefix), np.uint8), data)
+    return Spans(data, ends - lengths, ends)
+
+
+@compiled
+def _write_scoped(data: Bytes, starts: Places, ends: Places, prefix: Bytes, out: Bytes) -> None:
+    at = 0
+    for i in range(len(starts)):
+        out[at], out[at + 1] = 95, 58  # _:
+        at += 2
+        for k in range(len(prefix)):
+            out[at] = prefix[k]
+            at += 1
+        for k in range(starts[i] + 2, ends[i]):
+            out[at] = data[k]
+            at += 1
 
 
 @compiled
@@ -326,7 +355,7 @@ def _term(data: Bytes, start: int) -> Any:
     return -1, -1
 
 
-@inlined
+@compiled
 def _find(
     data: Bytes, start: int, end: int, code: Any, slots: Slots, starts: Places, ends: Places
 ) -> int:
@@ -367,6 +396,3 @@ def _add(
     slots[slot] = (np.uint64(code) << _HALF) | np.uint64(terms + 1)
     starts[terms], ends[terms], hashes[terms] = start, end, code
     return terms
-
-
-__all__ = ["SLACK", "Tokens", "count_lines", "tokenize"]

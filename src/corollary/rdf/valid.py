@@ -58,7 +58,7 @@ def byte(data: Bytes, at: int) -> int:
 @inlined
 def is_(data: Bytes, at: int, bits: int) -> bool:
     """Whether the byte is of one of the classes."""
-    return (CLASSES[data[np.uint64(at)]] & bits) != 0
+    return (CLASSES[data[np.uint64(at)]] & bits) != 0  # type: ignore[no-any-return]
 
 
 @compiled
@@ -202,7 +202,7 @@ def _character(data: Bytes, at: int, end: int) -> Any:
 def _begins(data: Bytes, start: int, end: int, text: Bytes) -> bool:
     if end - start < len(text):
         return False
-    for i in range(len(text)):
+    for i in range(len(text)):  # noqa: SIM110 (numba knows no `all` of a generator)
         if data[np.uint64(start + i)] != text[i]:
             return False
     return True

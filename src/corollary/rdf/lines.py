@@ -1,0 +1,147 @@
+"""N-Triples and N-Quads by columns: chunks of lines, tokenized by threads, encoded in order.
+
+Each chunk has its own numbers for its terms, and only its distinct terms are looked up in the
+dictionary, with the hashes that the tokenizer has made. Lines that the tokenizer leaves go to the
+library, together if none of them has a mistake, else one by one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+import numpy as np
+from pyoxigraph import Triple
+
+from corollary.core.dictionary import Ids
+from corollary.core.hashing import SLACK, Bytes
+from corollary.core.term_store import Spans
+from corollary.rdf import library
+from corollary.rdf.tokenizer import Tokens, scoped, tokenize
+from corollary.rdf.triples import Reading
+
+CHUNK = 1 << 22  # bytes; the terms of a chunk stay in the cache of a core
+_TAIL = 1 << 16
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Source(Protocol):
+    """Something with bytes to read."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+
+def read_lines(
+    source: Source,
+    format_: str,
+    reading: Reading,
+    file: str,
+    *,
+    threads: int = 1,
+    position: Callable[[], tuple[int, int | None]] = lambda: (0, None),
+) -> None:
+    """Read a document of N-Triples or N-Quads."""
+    prefix = reading.scope()
+    quads = format_ == "n-quads"
+    before = 0
+    for tokens in _in_order(lambda chunk: tokenize(*chunk, quads=quads), _chunks(source), threads):
+        ids = _encoded(tokens, prefix, reading)
+        reading.add(*(ids[column] for column in tokens.triples))
+        if len(tokens.left):
+            _read_left(tokens, before, prefix, format_, reading, file)
+        before += tokens.lines
+        reading.progress(file, *position())
+
+
+def _chunks(source: Source) -> Iterator[tuple[Bytes, int]]:
+    """Whole lines, as arrays that go on for SLACK bytes, with the number of bytes that count."""
+    rest = np.empty(0, np.uint8)
+    while True:
+        data = np.empty(len(rest) + max(CHUNK, len(rest)) + 1 + SLACK, np.uint8)
+        data[: len(rest)] = rest
+        end, room = len(rest), len(data) - 1 - SLACK
+        view = data.data
+        while end < room and (read := source.readinto(view[end:room])):
+            end += read
+        if end < room:
+            if end and data[end - 1] != 10:
+                data[end] = 10
+                end += 1
+            if end:
+                yield data, end
+            return
+        cut = _last_line_break(data, end)
+        rest = data[cut:end]
+        if cut:
+            yield data, cut
+
+
+def _last_line_break(data: Bytes, end: int) -> int:
+    """The place after the last line break, 0 if there is none."""
+    for start in (max(0, end - _TAIL), 0):
+        places = np.flatnonzero(data[start:end] == 10)
+        if len(places):
+            return start + int(places[-1]) + 1
+    return 0
+
+
+def _in_order(function: Callable[[A], B], items: Iterable[A], threads: int) -> Iterator[B]:
+    """The function of each item, in order, a few of them ahead."""
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads, "corollary-read") as pool:
+        ahead: deque[Future[B]] = deque()
+        try:
+            for item in items:
+                ahead.append(pool.submit(function, item))
+                if len(ahead) > threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def _encoded(tokens: Tokens, prefix: str, reading: Reading) -> Ids:
+    """The id of each distinct term of a chunk."""
+    data, starts, ends = tokens.spans
+    blank = data[starts] == 95  # _
+    if not blank.any():
+        return reading.dictionary.encode_spans(tokens.spans, tokens.hashes)
+    ids = np.empty(len(starts), np.uint32)
+    labeled = scoped(Spans(data, starts[blank], ends[blank]), prefix.encode())
+    ids[blank] = reading.dictionary.encode_spans(labeled)
+    others = Spans(data, starts[~blank], ends[~blank])
+    ids[~blank] = reading.dictionary.encode_spans(others, tokens.hashes[~blank])
+    return ids
+
+
+def _read_left(
+    tokens: Tokens, before: int, prefix: str, format_: str, reading: Reading, file: str
+) -> None:
+    """The lines that the tokenizer has left."""
+    data, left = tokens.spans.data, tokens.left.tolist()
+    lines = [bytes(data[start:end]).rstrip(b"\n") for start, end, _ in left]
+    found = list(library.parse(b"\n".join(lines), format_))
+    quads = []
+    if any(isinstance(item, SyntaxError) or not _plain(item) for item in found):
+        for line, (_, _, number) in zip(lines, left, strict=True):
+            for item in library.parse(line, format_):
+                if isinstance(item, SyntaxError):
+                    message = library.message_of(item)
+                    reading.malformed(file, before + number, item.offset, message)
+                elif library.understood(item, reading, file, before + number):
+                    quads.append(item)
+    else:
+        quads = [item for item in found if not isinstance(item, SyntaxError)]
+    library.add(quads, lambda text: f"_:{prefix}{text[2:]}", reading)
+
+
+def _plain(item: library.Parsed) -> bool:
+    return not isinstance(item, SyntaxError) and not isinstance(item.object, Triple)
