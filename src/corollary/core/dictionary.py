@@ -51,7 +51,8 @@ class Dictionary:
     """
 
     def __init__(self, *, max_terms: int = MAX_TERMS) -> None:
-        # What is known as values: all terms that the store does not hold, and some that it does.
+        # What is known as values: all terms that the store does not hold, and some that it does;
+        # whatever is in one of the two is in the other.
         self._ids: dict[Constant, int] = {}
         self._terms: dict[int, Constant] = {}
         self._store: TermStore | None = None
@@ -97,6 +98,7 @@ class Dictionary:
             if len(terms) + len(found) > _REMEMBERED:
                 return [terms.get(term_id) or found[term_id] for term_id in wanted]
             terms.update(found)
+            self._ids.update((term, term_id) for term_id, term in found.items())
         return [terms[term_id] for term_id in wanted]
 
     def encode_texts(self, texts: pa.Array | pa.ChunkedArray) -> Ids:

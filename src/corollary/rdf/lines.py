@@ -132,10 +132,13 @@ def _read_left(
     quads = []
     if any(isinstance(item, SyntaxError) or not _plain(item) for item in found):
         for line, (_, _, number) in zip(lines, left, strict=True):
+            mistakes = 0
             for item in library.parse(line, format_):
                 if isinstance(item, SyntaxError):
-                    message = library.message_of(item)
-                    reading.malformed(file, before + number, item.offset, message)
+                    mistakes += 1
+                    if mistakes == 1:  # others on the same line follow from the first
+                        message = library.message_of(item)
+                        reading.malformed(file, before + number, item.offset, message)
                 elif library.understood(item, reading, file, before + number):
                     quads.append(item)
     else:
