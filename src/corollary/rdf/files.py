@@ -51,6 +51,8 @@ class Opened:
         kind = _COMPRESSED.get(path.suffix.lower())
         self._stream = pa.CompressedInputStream(raw, kind) if kind else raw
         self._damaged = kind is not None
+        if kind and not self._total:
+            raise _unreadable(path, OSError(), damaged=True)
         self._head = b""
         self._head = self.read(_PEEKED).removeprefix(_MARK)
 
