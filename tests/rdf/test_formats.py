@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa
 import pyoxigraph
@@ -67,7 +67,7 @@ def test_every_suffix(suffix: str, compression: str, tmp_path: Path) -> None:
     format_ = LIBRARY[SUFFIXES[suffix]]
     quads = list(pyoxigraph.parse(TURTLE, pyoxigraph.RdfFormat.TURTLE))
     if not format_.supports_datasets:
-        quads = [quad.triple for quad in quads]  # type: ignore[misc]
+        quads = [quad.triple for quad in quads]
     data = pyoxigraph.serialize(quads, format=format_)
     assert data is not None
     path = tmp_path / f"data{suffix}{compression}"

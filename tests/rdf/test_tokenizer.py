@@ -13,6 +13,7 @@ from corollary.core.hashing import SLACK
 from corollary.errors import InvalidInput
 from corollary.rdf import lines as lines_module
 from corollary.rdf.formats import Triples, read_text
+from corollary.rdf.library import parse
 from corollary.rdf.tokenizer import tokenize
 from tests.rdf import texts
 from tests.rdf.texts import Statement, documents, expected, expected_by_line
@@ -74,7 +75,7 @@ def test_differential_small_chunks(text: str) -> None:
      b'<urn:a> <urn:b> "\xe2\x82" .\n', b"<urn:\xff> <urn:b> <urn:c> .\n"],
 )  # fmt: skip
 def test_what_is_no_text(data: bytes) -> None:
-    problems = [*texts.parse(data, "n-triples")][:1]
+    problems = [*parse(data, "n-triples")][:1]
     triples = read_text(data, Dictionary(), format="n-triples", on_error="skip")
     assert (len(triples), triples.skipped) == (0, len(problems))
 

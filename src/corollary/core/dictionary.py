@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from corollary.core.terms import canonical, term_of, text_of
 from corollary.errors import OperationFailed
-from corollary.lang.syntax import Constant
+from corollary.lang.syntax import Constant, Literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +72,18 @@ class Dictionary:
         for term in terms:
             term_id = ids.get(term)
             if term_id is None:
-                term_id = self._add(term)
+                term_id = (
+                    self._tagged(term)
+                    if type(term) is Literal and term.language is not None
+                    else None
+                )
+                if term_id is None:
+                    term_id = self._count
+                    if term_id >= self._max_terms:
+                        raise self._too_many()
+                    ids[term] = term_id
+                    self._terms[term_id] = term
+                    self._count += 1
             out.append(term_id)
         return np.array(out, np.uint32)
 
@@ -143,29 +154,23 @@ class Dictionary:
         """
         return self._flushed().array().slice(first)
 
-    def _add(self, term: Constant) -> int:
-        """The id of a term that is not known by this value."""
+    def _tagged(self, term: Constant) -> int | None:
+        """The id of a literal with a language tag, if it is not as it should be; else None."""
         alike = canonical(term)
-        term_id = self._ids.get(alike)
-        if term_id is None:
-            if self._count >= self._max_terms:
-                raise self._too_many()
-            term_id = self._ids[alike] = self._count
-            self._terms[term_id] = alike
-            self._count += 1
-        self._ids[term] = term_id
+        if alike is term:
+            return None
+        term_id = self._ids[term] = self.id(alike)
         return term_id
 
     def _recall(self, terms: Sequence[Constant]) -> None:
         """Remember those of the terms that the store holds."""
+        if not terms or self._store is None:
+            return
         from corollary.core.hashing import NO_ID
         from corollary.core.term_store import spans_of_texts
 
-        if not terms:
-            return
-        store = self._flushed()
         alike = list(map(canonical, terms))
-        ids = store.encode(spans_of_texts([text_of(t).encode() for t in alike]), limit=0)
+        ids = self._store.encode(spans_of_texts([text_of(t).encode() for t in alike]), limit=0)
         for term, term_id in zip(alike, ids.tolist(), strict=True):
             if term_id != NO_ID:
                 self._ids[term] = term_id

@@ -70,7 +70,7 @@ def canonical(term: Constant) -> Constant:
     >>> canonical(Literal("chat", language="fr")).datatype == LANG_STRING
     True
     """
-    if isinstance(term, Literal) and term.language is not None and term.datatype != LANG_STRING:
+    if type(term) is Literal and term.language is not None and term.datatype != LANG_STRING:
         return replace(term, datatype=LANG_STRING)
     return term
 
