@@ -15,6 +15,7 @@ from benchmarks import (
     lubm,
     one_fact,
     proofs,
+    rdf_load,
     rule_change,
     rules10k,
     updates,
@@ -23,7 +24,18 @@ from benchmarks.report import DATA, Benchmark, Options, Row, machine, report, ta
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK
-    for module in (lubm, dag, graphs, one_fact, rules10k, updates, growing, proofs, rule_change)
+    for module in (
+        lubm,
+        dag,
+        graphs,
+        one_fact,
+        rules10k,
+        updates,
+        growing,
+        proofs,
+        rule_change,
+        rdf_load,
+    )
 }
 
 _PROGRESS = (
