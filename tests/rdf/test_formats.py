@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyoxigraph
 import pytest
 import rdflib
-from hypothesis import given
+from hypothesis import given, settings
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.terms import text_of
@@ -352,6 +352,7 @@ def test_graphs_of_rdflib() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+@settings(max_examples=40)
 @given(text=documents())
 def test_what_is_written_reads_back(
     suffix: str, text: str, tmp_path_factory: pytest.TempPathFactory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyoxigraph
 from hypothesis import strategies as st
 
-from corollary.rdf.library import LIBRARY, parse
+from corollary.rdf.library import LIBRARY
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -110,12 +110,12 @@ def expected(text: str | bytes, format_: str) -> list[Statement]:
 def expected_by_line(text: str, format_: str) -> tuple[list[Statement], list[int]]:
     """What the library reads line by line, and the numbers of the lines that it refuses."""
     statements, refused = [], []
-    for number, line in enumerate(text.encode().split(b"\n"), 1):
-        for item in parse(line, format_):
-            if isinstance(item, SyntaxError):
-                refused += [number] if number not in refused else []
-            else:
-                statements.append(_texts(item))
+    for number, line in enumerate(text.split("\n"), 1):
+        for part in line.split("\r"):
+            try:
+                statements += expected(part, format_)
+            except SyntaxError:
+                refused.append(number)
     return statements, refused
 
 

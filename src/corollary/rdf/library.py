@@ -30,6 +30,7 @@ _PLACE = re.compile(r"Parser error (?:at|between) .*?(?:columns? \d+(?: and \d+)
 _EXPECTED = {
     "Quads must be followed by a dot": "expected a full stop after the object",
     "Triples must be followed by a dot": "expected a full stop after the object",
+    "Unexpected end": "expected the rest of the statement, found the end",
     "Unexpected end of file": "expected the rest of the statement, found the end",
     "The subject of a triple must be an IRI or a blank node": "expected an IRI or a blank node as"
     " subject",

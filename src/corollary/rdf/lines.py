@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 import numpy as np
-from pyoxigraph import Triple
+from pyoxigraph import Quad, Triple
 
 from corollary.core.dictionary import Ids
 from corollary.core.hashing import SLACK, Bytes
@@ -126,25 +126,30 @@ def _read_left(
     tokens: Tokens, before: int, prefix: str, format_: str, reading: Reading, file: str
 ) -> None:
     """The lines that the tokenizer has left."""
-    data, left = tokens.spans.data, tokens.left.tolist()
-    lines = [bytes(data[start:end]).rstrip(b"\n") for start, end, _ in left]
-    found = list(library.parse(b"\n".join(lines), format_))
-    quads = []
-    if any(isinstance(item, SyntaxError) or not _plain(item) for item in found):
-        for line, (_, _, number) in zip(lines, left, strict=True):
-            mistakes = 0
-            for item in library.parse(line, format_):
-                if isinstance(item, SyntaxError):
-                    mistakes += 1
-                    if mistakes == 1:  # others on the same line follow from the first
-                        message = library.message_of(item)
-                        reading.malformed(file, before + number, item.offset, message)
-                elif library.understood(item, reading, file, before + number):
-                    quads.append(item)
-    else:
-        quads = [item for item in found if not isinstance(item, SyntaxError)]
+    data = tokens.spans.data
+    lines = [
+        (before + number, line)
+        for start, end, number in tokens.left.tolist()
+        for line in bytes(data[start:end]).splitlines()  # a carriage return ends a line, too
+    ]
+    found = list(library.parse(b"\n".join(line for _, line in lines), format_))
+    quads = [item for item in found if not isinstance(item, SyntaxError)]
+    if len(quads) < len(found) or any(isinstance(quad.object, Triple) for quad in quads):
+        quads = [
+            quad
+            for number, line in lines
+            for quad in _read_line(number, line, format_, reading, file)
+        ]
     library.add(quads, lambda text: f"_:{prefix}{text[2:]}", reading)
 
 
-def _plain(item: library.Parsed) -> bool:
-    return not isinstance(item, SyntaxError) and not isinstance(item.object, Triple)
+def _read_line(number: int, line: bytes, format_: str, reading: Reading, file: str) -> list[Quad]:
+    """The statement of one line; nothing if there is a mistake in it."""
+    quads = []
+    for item in library.parse(line, format_):
+        if isinstance(item, SyntaxError):
+            reading.malformed(file, number, item.offset, library.message_of(item))
+            return []
+        if library.understood(item, reading, file, number):
+            quads.append(item)
+    return quads
