@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.jit import compiled, inlined
+from corollary.core.jit import compiled
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 
 
-@inlined
+@compiled
 def word(data: Bytes, at: int) -> Any:
     """Eight bytes as a number, the first one lowest; compiled to a single load.
 
@@ -51,7 +51,7 @@ def word(data: Bytes, at: int) -> Any:
     )
 
 
-@inlined
+@compiled
 def hash_of(data: Bytes, start: int, end: int) -> Any:
     """The hash of a span, 32 bits."""
     state = np.uint64(end - start) * _ODD
@@ -67,7 +67,7 @@ def hash_of(data: Bytes, start: int, end: int) -> Any:
     return np.uint32(state >> _HALF)
 
 
-@inlined
+@compiled
 def same(a: Bytes, start: int, end: int, b: Bytes, other: int) -> bool:
     """Whether b has the bytes of the span of a at another place."""
     at = start

@@ -60,13 +60,13 @@ class Opened:
         """How many bytes of the file were read, and how many there are."""
         return self._raw.tell(), self._total
 
-    def read(self, size: int = -1) -> bytes:
-        """Some bytes, fewer only at the end."""
-        head, self._head = self._head[:size], self._head[size:]
-        if head:
+    def read(self, size: int) -> bytes:
+        """Some bytes, at most so many; none at the end."""
+        if self._head:
+            head, self._head = self._head[:size], self._head[size:]
             return head
         with self._reported():
-            data: bytes = self._stream.read(size if size >= 0 else None)
+            data: bytes = self._stream.read(size)
             return data
 
     def readinto(self, buffer: memoryview) -> int:
@@ -78,9 +78,9 @@ class Opened:
         with self._reported():
             return int(self._stream.readinto(buffer))
 
-    def begins(self) -> bytes:
-        """The first bytes of a file of which nothing was read yet."""
-        return self._head
+    def begins_with(self, text: bytes) -> bool:
+        """Whether this comes first, after blanks, in a file of which nothing was read yet."""
+        return self._head.lstrip().startswith(text)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -129,8 +129,13 @@ def format_of(path: Path) -> str | None:
     >>> format_of(Path("data.ttl.gz")), format_of(Path("notes.txt"))
     ('turtle', None)
     """
+    return SUFFIXES.get(suffix_of(path))
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix that tells the syntax, `.ttl` of `data.ttl.gz`."""
     name = Path(path.stem) if path.suffix.lower() in _COMPRESSED else path
-    return SUFFIXES.get(name.suffix.lower())
+    return name.suffix.lower()
 
 
 def _known(paths: Iterable[Path], nothing: str, source: str, format_: str | None) -> list[File]:

@@ -150,7 +150,7 @@ def _written(triples: Triples, rows: slice, dictionary: Dictionary) -> memoryvie
 def _read_file(file: files.File, reading: Reading, *, told: bool) -> None:
     with files.opened(file.path) as stream:
         format_ = file.format
-        if ".owl" in file.path.suffixes and not told and stream.begins().lstrip()[:1] != b"<":
+        if not told and files.suffix_of(file.path) == ".owl" and not stream.begins_with(b"<"):
             format_ = "turtle"
         name = str(file.path)
         if format_ in _LINES:

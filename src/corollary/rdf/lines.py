@@ -8,8 +8,9 @@ library, together if none of them has a mistake, else one by one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -48,13 +49,15 @@ def read_lines(
     prefix = reading.scope()
     quads = format_ == "n-quads"
     before = 0
-    for tokens in _in_order(lambda chunk: tokenize(*chunk, quads=quads), _chunks(source), threads):
-        ids = _encoded(tokens, prefix, reading)
-        reading.add(*(ids[column] for column in tokens.triples))
-        if len(tokens.left):
-            _read_left(tokens, before, prefix, format_, reading, file)
-        before += tokens.lines
-        reading.progress(file, *position())
+    chunks = _in_order(lambda chunk: tokenize(*chunk, quads=quads), _chunks(source), threads)
+    with closing(chunks):  # a mistake ends the threads
+        for tokens in chunks:
+            ids = _encoded(tokens, prefix, reading)
+            reading.add(*(ids[column] for column in tokens.triples))
+            if len(tokens.left):
+                _read_left(tokens, before, prefix, format_, reading, file)
+            before += tokens.lines
+            reading.progress(file, *position())
 
 
 def _chunks(source: Source) -> Iterator[tuple[Bytes, int]]:
@@ -89,7 +92,9 @@ def _last_line_break(data: Bytes, end: int) -> int:
     return 0
 
 
-def _in_order(function: Callable[[A], B], items: Iterable[A], threads: int) -> Iterator[B]:
+def _in_order(
+    function: Callable[[A], B], items: Iterable[A], threads: int
+) -> Generator[B, None, None]:
     """The function of each item, in order, a few of them ahead."""
     if threads == 1:
         yield from map(function, items)

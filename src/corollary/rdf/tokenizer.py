@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from corollary.core.bits import lowest
 from corollary.core.hashing import SLACK, Bytes, Hashes, Places, Slots, hash_of, rehash, same, word
-from corollary.core.jit import compiled, inlined
+from corollary.core.jit import compiled
 from corollary.core.term_store import Spans
 from corollary.rdf.valid import CLASSES, LABEL, byte, is_string, valid, valid_iri
 
@@ -268,13 +268,13 @@ def _end_of_line(data: Bytes, at: int) -> int:
         at += 1
 
 
-@inlined
+@compiled
 def _zeros(bits: Any) -> Any:
     """The top bit of each byte that is 0; the lowest one is right, others may be too many."""
     return (bits - _ONES) & ~bits & _TOPS
 
 
-@inlined
+@compiled
 def _stops_iri(bits: Any) -> Any:
     return _zeros(bits ^ _CLOSE) | ((bits - _BELOW) & ~bits & _TOPS)
 
@@ -291,7 +291,7 @@ def _iri(data: Bytes, start: int) -> int:
     return place + 1 if byte(data, place) == 62 else -1
 
 
-@inlined
+@compiled
 def _stops_literal(bits: Any) -> Any:
     return _zeros(bits ^ _QUOTE) | _zeros(bits ^ _BACKSLASH) | _zeros(bits ^ _NEWLINE)
 

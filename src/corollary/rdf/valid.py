@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.hashing import Bytes, word
-from corollary.core.jit import compiled, inlined
+from corollary.core.jit import compiled
 
 _SAFE = 1  # in the path, query and fragment of an IRI
 _HOST = 2
@@ -49,13 +49,13 @@ _STRING = np.frombuffer(b"<http://www.w3.org/2001/XMLSchema#string>", np.uint8)
 _STRING_END = np.uint64(int.from_bytes(b"#string>", "little"))
 
 
-@inlined
+@compiled
 def byte(data: Bytes, at: int) -> int:
     """One byte."""
     return np.int64(data[np.uint64(at)])  # type: ignore[return-value]
 
 
-@inlined
+@compiled
 def is_(data: Bytes, at: int, bits: int) -> bool:
     """Whether the byte is of one of the classes."""
     return (CLASSES[data[np.uint64(at)]] & bits) != 0  # type: ignore[no-any-return]
@@ -208,7 +208,7 @@ def _begins(data: Bytes, start: int, end: int, text: Bytes) -> bool:
     return True
 
 
-@inlined
+@compiled
 def is_string(data: Bytes, start: int, end: int) -> bool:
     """Whether an IRI, from `<` to `>`, is the datatype of strings."""
     return (
