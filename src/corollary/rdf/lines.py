@@ -140,12 +140,10 @@ def _read_left(
     found = list(library.parse(b"\n".join(line for _, line in lines), format_))
     quads = [item for item in found if not isinstance(item, SyntaxError)]
     if len(quads) < len(found) or any(isinstance(quad.object, Triple) for quad in quads):
-        quads = [
-            quad
-            for number, line in lines
-            for quad in _read_line(number, line, format_, reading, file)
-        ]
-    library.add(quads, lambda text: f"_:{prefix}{text[2:]}", reading)
+        quads = []
+        for number, line in lines:
+            quads += _read_line(number, line, format_, reading, file)
+    library.add(quads, lambda text: f"_:{prefix}{text[2:]}", reading, file)
 
 
 def _read_line(number: int, line: bytes, format_: str, reading: Reading, file: str) -> list[Quad]:
@@ -155,6 +153,8 @@ def _read_line(number: int, line: bytes, format_: str, reading: Reading, file: s
         if isinstance(item, SyntaxError):
             reading.malformed(file, number, item.offset, library.message_of(item))
             return []
-        if library.understood(item, reading, file, number):
-            quads.append(item)
+        if isinstance(item.object, Triple):
+            reading.malformed(file, number, None, library.NO_TRIPLE)
+            return []
+        quads.append(item)
     return quads
