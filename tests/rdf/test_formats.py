@@ -23,7 +23,6 @@ from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import IRI, TRIPLE, TYPE
-from corollary.rdf import formats
 from corollary.rdf.files import SUFFIXES
 from corollary.rdf.formats import Progress, Triples, read, read_text, write
 from corollary.rdf.library import LIBRARY
@@ -185,7 +184,6 @@ def test_threads_make_no_difference(
     threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("corollary.rdf.lines.CHUNK", 1000)
-    monkeypatch.setattr(formats, "CHUNK", 1000)
     path = tmp_path / "a.nt"
     lines = [f"<urn:s{n % 97}> <urn:p{n % 7}> _:b{n % 31} ." for n in range(2000)]
     path.write_text("\n".join(lines))
@@ -325,6 +323,11 @@ def test_a_cell_is_one_term(cell: str | None) -> None:
         triples = read(wrong, dictionary, on_error="skip")
         assert (len(triples), triples.skipped) == (3, 1)
         assert triples.samples[0].line == 3
+
+
+def test_a_row_is_skipped_once() -> None:
+    table = pa.table({name: [cells[0], "a b"] for name, cells in CELLS.items()})
+    assert read(table, Dictionary(), on_error="skip").skipped == 1
 
 
 def test_tables_that_are_none_of_triples() -> None:

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.hashing import SLACK
@@ -57,6 +58,31 @@ def test_differential_mistakes(format_: str, text: str) -> None:
             read_text(text, Dictionary(), format=format_, name="data.nt")
         assert (caught.value.code, caught.value.file) == ("E320", "data.nt")
         assert caught.value.line == refused[0]
+
+
+_changes = st.lists(
+    st.tuples(
+        st.integers(0, 400), st.sampled_from(b'<>"\\ \n\r._:@^#-\x00\x1f\x7f\x80\xc3\xe2\xff9aZ%')
+    ),
+    max_size=3,
+)
+
+
+@given(documents(quads=True), _changes, st.booleans())
+def test_differential_changed_bytes(
+    text: str, changes: list[tuple[int, int]], longer: bool
+) -> None:
+    data = bytearray(text.encode())
+    for place, byte in changes:
+        if longer:
+            data.insert(place % (len(data) + 1), byte)
+        elif data:
+            data[place % len(data)] = byte
+    right, refused = expected_by_line(bytes(data), "n-quads")
+    dictionary = Dictionary()
+    triples = read_text(bytes(data), dictionary, format="n-quads", on_error="skip")
+    assert sorted(statements(triples, dictionary)) == sorted(right)
+    assert [skipped.line for skipped in triples.samples] == refused
 
 
 @given(documents(quads=True, wrong=True))

@@ -107,11 +107,12 @@ def expected(text: str | bytes, format_: str) -> list[Statement]:
     return [_texts(quad) for quad in pyoxigraph.parse(data, LIBRARY[format_])]
 
 
-def expected_by_line(text: str, format_: str) -> tuple[list[Statement], list[int]]:
+def expected_by_line(text: str | bytes, format_: str) -> tuple[list[Statement], list[int]]:
     """What the library reads line by line, and the numbers of the lines that it refuses."""
     statements, refused = [], []
-    for number, line in enumerate(text.split("\n"), 1):
-        for part in line.split("\r"):
+    data = text.encode() if isinstance(text, str) else text
+    for number, line in enumerate(data.split(b"\n"), 1):
+        for part in line.split(b"\r"):
             try:
                 statements += expected(part, format_)
             except SyntaxError:

@@ -112,6 +112,8 @@ def spans_of_array(array: pa.Array) -> Spans:
     """
     import pyarrow as pa
 
+    if array.null_count:
+        raise ValueError("a term cannot be null")
     array = array.cast(pa.large_binary())
     _, offsets_buffer, bytes_buffer = array.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64)[array.offset :][: len(array) + 1]

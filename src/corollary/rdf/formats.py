@@ -21,7 +21,6 @@ from corollary.core.dictionary import Dictionary
 from corollary.errors import InvalidInput, OperationFailed, nearest
 from corollary.rdf import files, frames
 from corollary.rdf.library import LIBRARY, read_document
-from corollary.rdf.lines import CHUNK, read_lines
 from corollary.rdf.triples import OnError, OnProgress, Progress, Reading, Skipped, Triples
 
 if TYPE_CHECKING:
@@ -107,6 +106,8 @@ def read_text(
     reading = Reading(dictionary, on_error=on_error)
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     if format_ in _LINES:
+        from corollary.rdf.lines import read_lines  # loads the compiler
+
         read_lines(io.BytesIO(data), format_, reading, name)
     else:
         read_document(data, format_, reading, name, base=base)
@@ -154,9 +155,11 @@ def _read_file(file: files.File, reading: Reading, *, told: bool) -> None:
             format_ = "turtle"
         name = str(file.path)
         if format_ in _LINES:
-            # Threads are not worth their start for less than a chunk.
-            threads = 1 if stream.position()[1] < CHUNK else reading.threads
-            read_lines(stream, format_, reading, name, threads=threads, position=stream.position)
+            from corollary.rdf.lines import read_lines  # loads the compiler
+
+            read_lines(
+                stream, format_, reading, name, threads=reading.threads, position=stream.position
+            )
         else:
             base = file.path.resolve().as_uri()
             read_document(stream, format_, reading, name, base=base, position=stream.position)

@@ -17,7 +17,6 @@ from pyarrow import compute
 
 from corollary.errors import InvalidInput
 from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
-from corollary.rdf.lines import read_lines
 from corollary.rdf.triples import Reading
 
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ def read_frame(source: Any, reading: Reading, name: str) -> None:
     """Read a table."""
     columns = [_texts(column, field, name) for field, column in _columns(source, name)]
     _check(columns, reading, name)
+    from corollary.rdf.lines import read_lines  # loads the compiler
+
     read_lines(_Lines(columns), "n-triples", reading, name)
 
 
@@ -121,25 +122,24 @@ def _texts(column: pa.ChunkedArray, field: str, name: str) -> pa.ChunkedArray:
 
 def _check(columns: list[pa.ChunkedArray], reading: Reading, name: str) -> None:
     """Refuse rows with cells that are no term, so that no cell can be taken for several."""
-    fine = None
+    good = [
+        compute.fill_null(compute.match_substring_regex(column, _WRITTEN), False)
+        .combine_chunks()
+        .to_numpy(zero_copy_only=False)
+        for column in columns
+    ]
+    fine = np.logical_and.reduce(good)
+    if fine.all():
+        return
+    for row in np.flatnonzero(~fine).tolist():
+        place = next(place for place in range(3) if not good[place][row])
+        cell = columns[place][row].as_py()
+        found = "nothing" if cell is None else repr(cell)
+        message = f"expected a term in '{COLUMNS[place]}', found {found}"
+        reading.malformed(name, row + 1, place + 1, message, _HINT)
+    # Rows that are skipped become empty lines, so that the others keep their numbers.
     for place, column in enumerate(columns):
-        good = compute.fill_null(compute.match_substring_regex(column, _WRITTEN), False)
-        if not compute.all(good, min_count=0).as_py():
-            for row in np.flatnonzero(~good.combine_chunks().to_numpy(zero_copy_only=False)):
-                cell = column[row].as_py()
-                shown = "nothing" if cell is None else repr(cell)
-                reading.malformed(
-                    name,
-                    int(row) + 1,
-                    place + 1,
-                    f"expected a term in '{COLUMNS[place]}', found {shown}",
-                    _HINT,
-                )
-            fine = good if fine is None else compute.and_(fine, good)
-    if fine is not None:
-        # Rows that are skipped become empty lines, so that the others keep their numbers.
-        for place, column in enumerate(columns):
-            columns[place] = compute.if_else(fine, column, large(""))
+        columns[place] = compute.if_else(pa.array(fine), column, large(""))
 
 
 class _Lines:

@@ -48,6 +48,9 @@ def read_lines(
     """Read a document of N-Triples or N-Quads."""
     prefix = reading.scope()
     quads = format_ == "n-quads"
+    total = position()[1]
+    if total is None or total < CHUNK:
+        threads = 1  # more are not worth their start
     before = 0
     chunks = _in_order(lambda chunk: tokenize(*chunk, quads=quads), _chunks(source), threads)
     with closing(chunks):  # a mistake ends the threads

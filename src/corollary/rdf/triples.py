@@ -43,7 +43,7 @@ class Skipped(NamedTuple):
         return f"{place}: {self.message}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Triples:
     """Statements as columns of ids, in no particular order, duplicates included."""
 
