@@ -146,10 +146,14 @@ def test_no_more_terms_than_ids() -> None:
 
 
 def test_an_id_that_was_not_given() -> None:
-    dictionary = Dictionary()
-    dictionary.encode_texts(pa.array(["<a>"]))
-    with pytest.raises(IndexError):
-        dictionary.term(1)
+    few, many = Dictionary(), Dictionary()
+    few.id(IRI("a"))
+    many.encode_texts(pa.array(["<a>"]))
+    for dictionary in (few, many):
+        with pytest.raises(IndexError):
+            dictionary.term(1)
+    with pytest.raises(ValueError, match="null"):
+        many.encode_texts(pa.array(["<a>", None]))
 
 
 def test_a_few_terms_load_no_compiler() -> None:

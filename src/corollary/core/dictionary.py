@@ -101,7 +101,10 @@ class Dictionary:
         """The terms of ids."""
         terms = self._terms
         if len(terms) == self._count:
-            return [terms[term_id] for term_id in ids]
+            try:
+                return [terms[term_id] for term_id in ids]
+            except KeyError as missing:
+                raise IndexError(f"no term has the id {missing}") from None
         wanted = list(ids)
         missing = list({term_id for term_id in wanted if term_id not in terms})
         if missing:
