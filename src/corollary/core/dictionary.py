@@ -103,8 +103,8 @@ class Dictionary:
         if len(terms) == self._count:
             try:
                 return [terms[term_id] for term_id in ids]
-            except KeyError as missing:
-                raise IndexError(f"no term has the id {missing}") from None
+            except KeyError as error:
+                raise IndexError(f"no term has the id {error}") from None
         wanted = list(ids)
         missing = list({term_id for term_id in wanted if term_id not in terms})
         if missing:
