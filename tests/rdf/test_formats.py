@@ -283,6 +283,12 @@ def test_only_some_skipped_statements_are_kept() -> None:
         read([], Dictionary(), on_error="ignore")  # type: ignore[arg-type]
 
 
+def test_what_is_no_rdf_at_all_is_given_up_soon() -> None:
+    # The library finds a mistake in every byte, each in time linear in what follows.
+    assert read_text(bytes(300_000), Dictionary(), format="n-triples", on_error="skip").skipped == 1
+    assert read_text(bytes(300_000), Dictionary(), format="turtle", on_error="skip").skipped < 5000
+
+
 # --- tables and graphs ---
 
 CELLS = {

@@ -96,6 +96,8 @@ def read_document(
                 quads.append(item)
         add(quads, scope, reading, file)
         reading.progress(file, *position())
+        if len(batch) == _BATCH and not quads:
+            return  # this is another syntax, or none
 
 
 def add(quads: Sequence[Quad], scope: Scope, reading: Reading, file: str) -> None:

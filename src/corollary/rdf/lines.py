@@ -140,13 +140,19 @@ def _read_left(
         for start, end, number in tokens.left.tolist()
         for line in bytes(data[start:end]).splitlines()  # a carriage return ends a line, too
     ]
-    found = list(library.parse(b"\n".join(line for _, line in lines), format_))
-    quads = [item for item in found if not isinstance(item, SyntaxError)]
-    if len(quads) < len(found) or any(isinstance(quad.object, Triple) for quad in quads):
-        quads = []
-        for number, line in lines:
-            quads += _read_line(number, line, format_, reading, file)
-    library.add(quads, lambda text: f"_:{prefix}{text[2:]}", reading, file)
+    scope: library.Scope = lambda text: f"_:{prefix}{text[2:]}"  # noqa: E731
+    quads = []
+    for item in library.parse(b"\n".join(line for _, line in lines), format_):
+        if isinstance(item, SyntaxError) or isinstance(item.object, Triple):
+            break  # where, is found out line by line
+        quads.append(item)
+    else:
+        library.add(quads, scope, reading, file)
+        return
+    quads = []
+    for number, line in lines:
+        quads += _read_line(number, line, format_, reading, file)
+    library.add(quads, scope, reading, file)
 
 
 def _read_line(number: int, line: bytes, format_: str, reading: Reading, file: str) -> list[Quad]:
