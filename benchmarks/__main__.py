@@ -16,6 +16,7 @@ from benchmarks import (
     modular,
     one_fact,
     proofs,
+    rdf_load,
     rule_change,
     rules10k,
     updates,
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         proofs,
         rule_change,
         modular,
+        rdf_load,
     )
 }
 

@@ -5,27 +5,22 @@ The expected facts were computed by an engine that has nothing to do with this o
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.report import Row
 from corollary.algorithms.seminaive import materialize
-from corollary.core.compile import home, home_terms
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.files.ntriples import read_triple
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom
+from corollary.lang.syntax import IRI, TRIPLE, TYPE
+from corollary.rdf import formats
 
 
 @dataclass(frozen=True)
@@ -63,15 +58,8 @@ def read(data: Path, dictionary: Dictionary) -> dict[Predicate, Ids]:
 
 
 def read_triples(path: Path, dictionary: Dictionary) -> dict[Predicate, Ids]:
-    """The facts of a file of N-Triples, compressed or not."""
-    rows_of: dict[Predicate, list[Ids]] = defaultdict(list)
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            atom = Atom(TRIPLE, read_triple(line, path, number))
-            open_terms = Atom(TRIPLE, home_terms(atom)).constants()
-            rows_of[home(atom)].append(dictionary.encode(open_terms))
-    return {predicate: np.stack(rows) for predicate, rows in rows_of.items()}
+    """The facts of a file of triples."""
+    return dict(formats.read(path, dictionary).tables(dictionary))
 
 
 def lines(facts: Facts, dictionary: Dictionary) -> Iterator[str]:

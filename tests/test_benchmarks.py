@@ -395,6 +395,17 @@ def test_rule_change(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert rows[0]["remove_speedup"] == 1
 
 
+@needs_data
+def test_rdf_load(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run(capsys, "rdf_load", "--scale", "200k", "--repeat", "1")
+    assert [(row["engine"], row["threads"]) for row in rows] == [
+        ("corollary", 1), ("corollary", 2), ("pyoxigraph + dict", 1)
+    ]  # fmt: skip
+    for row in rows:
+        assert row["correct"]
+        assert row["statements"] == row["distinct"] == 2 * 100_543
+
+
 def test_counts_that_differ_are_not_correct() -> None:
     row = {"derived": 2, "counts": {"path": 2}}
     assert closing.checked(row, {"path": 2})["correct"]

@@ -98,6 +98,24 @@ def test_sessions_of_the_pages(page: Path, tmp_path: Path) -> None:
             assert found.startswith("commit  algorithm")
 
 
+SESSIONS = [
+    page
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    if "```python\n>>>" in page.read_text("utf-8")
+]
+
+
+@pytest.mark.parametrize("page", SESSIONS, ids=[page.stem for page in SESSIONS])
+def test_python_sessions(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page that begin with a prompt are one session."""
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text("utf-8")
+    session = "\n".join(re.findall(r"```python\n(>>>.*?)```", text, re.DOTALL))
+    test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
+    assert test.examples
+    assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
+
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

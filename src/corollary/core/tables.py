@@ -59,8 +59,8 @@ def scatter(
     subject, label = columns[0], columns[1]  # the label is the property, or the class
     order = np.argsort(label, kind="stable")
     labels, starts = np.unique(label[order], return_index=True)
-    for term_id, rows in zip(labels.tolist(), np.split(order, starts[1:]), strict=True):
-        term = dictionary.term(term_id)
+    terms = dictionary.terms(labels.tolist())
+    for term, rows in zip(terms, np.split(order, starts[1:]), strict=True):
         if wide == TYPES:
             yield Predicate(TRIPLE, TYPE, term), [subject[rows]], rows
         elif term == TYPE:

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.jit import compiled, inlined
 from corollary.engines.columnar.budget import Budget
-from corollary.engines.columnar.kernels import Keys, compiled, inlined
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import first, layers, lower, turned
 from corollary.engines.columnar.relation import EMPTY, HIGH, LOW, Relation, as_set
 from corollary.engines.columnar.reroute import Difference

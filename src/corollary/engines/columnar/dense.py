@@ -12,13 +12,14 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.bits import lowest, ones
 from corollary.core.engine import OnRound
+from corollary.core.jit import compiled
 from corollary.engines.columnar import kernels
-from corollary.engines.columnar.bits import lowest, ones
 from corollary.engines.columnar.budget import Budget, resident
 from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts, appended
-from corollary.engines.columnar.kernels import Keys, compiled
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate

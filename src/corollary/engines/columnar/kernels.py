@@ -10,29 +10,17 @@ code had allocated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from corollary.engines.columnar.bits import lowest, ones
+from corollary.core.bits import lowest, ones
+from corollary.core.jit import compiled, inlined
 
 Keys = npt.NDArray[np.uint64]
 Ids = npt.NDArray[np.uint32]
 Array = npt.NDArray[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def compiled(function: Function) -> Function:
-    """Compile on first use, cache on disk, run without the lock."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
-
-
-def inlined(function: Function) -> Function:
-    """Compile into the callers: a real call would count references to its arrays each time."""
-    return cast(Function, numba.njit(cache=True, nogil=True, inline="always")(function))
 
 
 @compiled

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.jit import inlined
 from corollary.engines.columnar import sets
-from corollary.engines.columnar.kernels import Keys, inlined
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import EMPTY, Relation, merged_keys
 
 _NO_OFFSETS = np.zeros(0, np.int64)

@@ -15,12 +15,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.bits import lowest
 from corollary.core.engine import OnRound
+from corollary.core.jit import compiled
 from corollary.engines.columnar import kernels, lists, shared
-from corollary.engines.columnar.bits import lowest
 from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts
-from corollary.engines.columnar.kernels import Keys, compiled
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run, largest_node
 from corollary.engines.columnar.shared import PART
 from corollary.engines.columnar.workers import Workers

@@ -16,11 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.bits import fetch
 from corollary.core.engine import OnRound
+from corollary.core.jit import compiled, inlined
 from corollary.engines.columnar import kernels, sets
-from corollary.engines.columnar.bits import fetch
 from corollary.engines.columnar.budget import Budget
-from corollary.engines.columnar.kernels import Keys, compiled, inlined
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import HIGH, Run
 from corollary.engines.columnar.shared import PART, Closed, behind, components
 from corollary.engines.columnar.workers import Workers

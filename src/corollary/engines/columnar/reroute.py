@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.bits import lowest, ones
+from corollary.core.jit import compiled
 from corollary.engines.columnar import kernels, sets, shared
-from corollary.engines.columnar.bits import lowest, ones
 from corollary.engines.columnar.budget import Budget
-from corollary.engines.columnar.kernels import Keys, compiled
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import Layers, first, layers, lower, push, turned
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run, as_set
 from corollary.engines.columnar.workers import Workers

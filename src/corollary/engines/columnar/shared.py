@@ -23,10 +23,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.bits import lowest, ones
 from corollary.core.engine import OnRound
-from corollary.engines.columnar.bits import lowest, ones
+from corollary.core.jit import compiled, inlined
 from corollary.engines.columnar.budget import Budget
-from corollary.engines.columnar.kernels import Keys, compiled, inlined
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Run
 from corollary.engines.columnar.workers import Workers
 

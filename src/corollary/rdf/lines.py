@@ -1,0 +1,169 @@
+"""N-Triples and N-Quads by columns: chunks of lines, tokenized by threads, encoded in order.
+
+Each chunk has its own numbers for its terms, and only its distinct terms are looked up in the
+dictionary, with the hashes that the tokenizer has made. Lines that the tokenizer leaves go to the
+library, together if none of them has a mistake, else one by one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Protocol, TypeVar
+
+import numpy as np
+from pyoxigraph import Quad, Triple
+
+from corollary.core.dictionary import Ids
+from corollary.core.hashing import SLACK, Bytes
+from corollary.core.term_store import Spans
+from corollary.rdf import library
+from corollary.rdf.tokenizer import Tokens, scoped, tokenize
+from corollary.rdf.triples import Reading
+
+CHUNK = 1 << 22  # bytes; the terms of a chunk stay in the cache of a core
+_TAIL = 1 << 16
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Source(Protocol):
+    """Something with bytes to read."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+
+def read_lines(
+    source: Source,
+    format_: str,
+    reading: Reading,
+    file: str,
+    *,
+    threads: int = 1,
+    position: Callable[[], tuple[int, int | None]] = lambda: (0, None),
+) -> None:
+    """Read a document of N-Triples or N-Quads."""
+    prefix = reading.scope()
+    quads = format_ == "n-quads"
+    total = position()[1]
+    if total is None or total < CHUNK:
+        threads = 1  # more are not worth their start
+    before = 0
+    chunks = _in_order(lambda chunk: tokenize(*chunk, quads=quads), _chunks(source), threads)
+    with closing(chunks):  # a mistake ends the threads
+        for tokens in chunks:
+            ids = _encoded(tokens, prefix, reading)
+            reading.add(*(ids[column] for column in tokens.triples))
+            if len(tokens.left):
+                _read_left(tokens, before, prefix, format_, reading, file)
+            before += tokens.lines
+            reading.progress(file, *position())
+
+
+def _chunks(source: Source) -> Iterator[tuple[Bytes, int]]:
+    """Whole lines, as arrays that go on for SLACK bytes, with the number of bytes that count."""
+    rest = np.empty(0, np.uint8)
+    while True:
+        data = np.empty(len(rest) + max(CHUNK, len(rest)) + 1 + SLACK, np.uint8)
+        data[: len(rest)] = rest
+        end, room = len(rest), len(data) - 1 - SLACK
+        view = data.data
+        while end < room and (read := source.readinto(view[end:room])):
+            end += read
+        if end < room:
+            if end and data[end - 1] != 10:
+                data[end] = 10
+                end += 1
+            if end:
+                yield data, end
+            return
+        cut = _last_line_break(data, end)
+        rest = data[cut:end]
+        if cut:
+            yield data, cut
+
+
+def _last_line_break(data: Bytes, end: int) -> int:
+    """The place after the last line break, 0 if there is none."""
+    for start in (max(0, end - _TAIL), 0):
+        places = np.flatnonzero(data[start:end] == 10)
+        if len(places):
+            return start + int(places[-1]) + 1
+    return 0
+
+
+def _in_order(
+    function: Callable[[A], B], items: Iterable[A], threads: int
+) -> Generator[B, None, None]:
+    """The function of each item, in order, a few of them ahead."""
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads, "corollary-read") as pool:
+        ahead: deque[Future[B]] = deque()
+        try:
+            for item in items:
+                ahead.append(pool.submit(function, item))
+                if len(ahead) > threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def _encoded(tokens: Tokens, prefix: str, reading: Reading) -> Ids:
+    """The id of each distinct term of a chunk."""
+    data, starts, ends = tokens.spans
+    blank = data[starts] == 95  # _
+    if not blank.any():
+        return reading.dictionary.encode_spans(tokens.spans, tokens.hashes)
+    ids = np.empty(len(starts), np.uint32)
+    labeled = scoped(Spans(data, starts[blank], ends[blank]), prefix.encode())
+    ids[blank] = reading.dictionary.encode_spans(labeled)
+    others = Spans(data, starts[~blank], ends[~blank])
+    ids[~blank] = reading.dictionary.encode_spans(others, tokens.hashes[~blank])
+    return ids
+
+
+def _read_left(
+    tokens: Tokens, before: int, prefix: str, format_: str, reading: Reading, file: str
+) -> None:
+    """The lines that the tokenizer has left."""
+    data = tokens.spans.data
+    lines = [
+        (before + number, line)
+        for start, end, number in tokens.left.tolist()
+        for line in bytes(data[start:end]).splitlines()  # a carriage return ends a line, too
+    ]
+    scope: library.Scope = lambda text: f"_:{prefix}{text[2:]}"  # noqa: E731
+    quads = []
+    for item in library.parse(b"\n".join(line for _, line in lines), format_):
+        if isinstance(item, SyntaxError) or isinstance(item.object, Triple):
+            break  # where, is found out line by line
+        quads.append(item)
+    else:
+        library.add(quads, scope, reading, file)
+        return
+    quads = []
+    for number, line in lines:
+        quads += _read_line(number, line, format_, reading, file)
+    library.add(quads, scope, reading, file)
+
+
+def _read_line(number: int, line: bytes, format_: str, reading: Reading, file: str) -> list[Quad]:
+    """The statement of one line; nothing if there is a mistake in it."""
+    quads = []
+    for item in library.parse(line, format_):
+        if isinstance(item, SyntaxError):
+            reading.malformed(file, number, item.offset, library.message_of(item))
+            return []
+        if isinstance(item.object, Triple):
+            reading.malformed(file, number, None, library.NO_TRIPLE)
+            return []
+        quads.append(item)
+    return quads

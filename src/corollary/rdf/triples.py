@@ -1,0 +1,133 @@
+"""What reading gives, and what it keeps while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+from typing import NamedTuple
+
+import numpy as np
+
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.tables import Tables, narrow
+from corollary.errors import InvalidInput
+from corollary.lang.syntax import TRIPLE
+
+OnError = OneOf["fail", "skip"]
+SAMPLES = 100  # statements that could not be read, of which the place is kept
+
+
+class Progress(NamedTuple):
+    """How far reading has come, in bytes of the file as it is on disk."""
+
+    file: str
+    done: int
+    total: int | None  # None where it is not known beforehand
+    statements: int  # of all files so far
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Skipped(NamedTuple):
+    """A statement that could not be read."""
+
+    file: str
+    line: int | None
+    column: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        return f"{place}: {self.message}"
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """Statements as columns of ids, in no particular order, duplicates included."""
+
+    subject: Ids
+    predicate: Ids
+    object: Ids
+    skipped: int = 0
+    samples: tuple[Skipped, ...] = field(default=(), repr=False)  # the first of the skipped ones
+
+    @classmethod
+    def of(cls, rows: Ids) -> Triples:
+        """From rows of three ids.
+
+        >>> len(Triples.of(np.zeros((5, 3), np.uint32)))
+        5
+        """
+        return cls(rows[:, 0], rows[:, 1], rows[:, 2])
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    @property
+    def columns(self) -> tuple[Ids, Ids, Ids]:
+        """Subject, predicate, object."""
+        return self.subject, self.predicate, self.object
+
+    def tables(self, dictionary: Dictionary) -> Tables:
+        """As an engine takes them: a table for each property, and for each class."""
+        return narrow(TRIPLE, self.columns, dictionary)
+
+
+class Reading:
+    """One call of `read`: the columns so far, and the statements that were skipped."""
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        *,
+        on_error: OnError = "fail",
+        on_progress: OnProgress | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.dictionary = dictionary
+        self.threads = threads
+        self._skip = on_error == "skip"
+        self._on_progress = on_progress
+        self._parts: list[tuple[Ids, ...]] = []
+        self._statements = 0
+        self._skipped = 0
+        self._samples: list[Skipped] = []
+
+    def scope(self) -> str:
+        """What goes before the labels of blank nodes of a document that is begun now.
+
+        The number of terms, which every document with a blank node makes larger: so the same label
+        in two documents gives two terms, and the same documents in the same order the same terms.
+        """
+        return f"d{len(self.dictionary)}."
+
+    def add(self, *columns: Ids) -> None:
+        """Keep some statements."""
+        if len(columns[0]):
+            self._parts.append(columns)
+            self._statements += len(columns[0])
+
+    def progress(self, file: str, done: int, total: int | None) -> None:
+        """Tell whoever wants to know."""
+        if self._on_progress is not None:
+            self._on_progress(Progress(file, done, total, self._statements))
+
+    def malformed(
+        self, file: str, line: int | None, column: int | None, message: str, hint: str | None = None
+    ) -> None:
+        """A statement that cannot be read: an error, or one more that is skipped."""
+        if not self._skip:
+            raise InvalidInput("E320", message, hint, file=file, line=line, column=column)
+        self._skipped += 1
+        if len(self._samples) < SAMPLES:
+            self._samples.append(Skipped(file, line, column, message))
+
+    def triples(self) -> Triples:
+        """All statements."""
+        empty = np.empty(0, np.uint32)
+        subject, predicate, object_ = (
+            np.concatenate([empty, *(part[place] for part in self._parts)]) for place in range(3)
+        )
+        return Triples(subject, predicate, object_, self._skipped, tuple(self._samples))
