@@ -31,7 +31,6 @@ CODES: dict[str, str] = {
     "E204": "IRI atom without one or two arguments",
     "E205": "negation inside recursion",
     "E206": "aggregation inside recursion",
-    "E207": "duplicate rule name",
     "E208": "fact with a variable",
     "E209": "type error in a filter",
     "E210": "aggregate variable that its atoms do not bind",
