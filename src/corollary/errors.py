@@ -47,6 +47,7 @@ CODES: dict[str, str] = {
     "E308": "unknown algorithm",
     "E309": "algorithm that cannot maintain the program",
     "E310": "change that is not committed",
+    "E311": "unknown rule set",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional part not installed",

@@ -1,17 +1,21 @@
 """The functions of filters: each takes terms, and gives true, false, or None for an error.
 
-`isIRI`, `isBlank` and `isLiteral` are those of SPARQL. The others are about the values of literals
-(`datatypes`): whether a literal is well-formed, has a value of a datatype, or the same value as
+`isIRI`, `isBlank` and `isLiteral` are those of SPARQL; `isMembershipProperty` holds of rdf:_1, rdf:_2
+and so on. The others are about the values of literals (`datatypes`): whether a literal is well-formed, has a value of a datatype, or the same value as
 another one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from corollary.lang.datatypes import has_datatype, same_value, well_formed
-from corollary.lang.syntax import IRI, BlankNode, Constant, Literal
+from corollary.lang.syntax import IRI, RDF, BlankNode, Constant, Literal
+
+
+_MEMBERSHIP = re.compile(re.escape(RDF) + "_[1-9][0-9]*")
 
 
 class Function(NamedTuple):
@@ -19,6 +23,10 @@ class Function(NamedTuple):
 
     arity: int
     call: Callable[..., bool | None]
+
+
+def _is_membership_property(term: Constant) -> bool:
+    return isinstance(term, IRI) and _MEMBERSHIP.fullmatch(term.value) is not None
 
 
 def _well_formed(term: Constant) -> bool | None:
@@ -41,6 +49,7 @@ FUNCTIONS: dict[str, Function] = {
     "isIRI": Function(1, lambda term: isinstance(term, IRI)),
     "isBlank": Function(1, lambda term: isinstance(term, BlankNode)),
     "isLiteral": Function(1, lambda term: isinstance(term, Literal)),
+    "isMembershipProperty": Function(1, _is_membership_property),
     "isWellFormed": Function(1, _well_formed),
     "hasDatatype": Function(2, _has_datatype),
     "sameValue": Function(2, _same_value),
