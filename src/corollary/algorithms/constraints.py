@@ -15,9 +15,8 @@ from corollary.core.compile import compile_rule
 from corollary.core.engine import Engine, F
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.reference import substitute
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import Atom, Constant, Rule, Variable
+from corollary.lang.syntax import Aggregate, Atom, Constant, Rule, Variable
 
 _RELATION = "VIOLATION"  # facts of it never leave this module
 
@@ -32,8 +31,15 @@ class Violation:
     @property
     def facts(self) -> tuple[Atom, ...]:
         """The positive atoms of the body with these values."""
-        atoms = (part for part in self.rule.body if isinstance(part, Atom))
-        return tuple(substitute(atom, self.substitution) for atom in atoms)
+        values = self.substitution
+        return tuple(
+            Atom(
+                part.relation,
+                tuple(values[t] if isinstance(t, Variable) else t for t in part.terms),
+            )
+            for part in self.rule.body
+            if isinstance(part, Atom)
+        )
 
 
 @dataclass(frozen=True)
@@ -74,8 +80,8 @@ def inconsistencies(
             dict.fromkeys(
                 variable
                 for part in rule.body
-                for variable in getattr(part, "variables", tuple)()
-                if variable in rule.bound_variables()
+                if isinstance(part, Atom | Aggregate)
+                for variable in part.variables()
             )
         )
         listed = Rule(Atom(_RELATION, variables), rule.body, rule.name, rule.span)

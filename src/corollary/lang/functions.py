@@ -1,8 +1,8 @@
 """The functions of filters: each takes terms, and gives true, false, or None for an error.
 
-`isIRI`, `isBlank` and `isLiteral` are those of SPARQL; `isMembershipProperty` holds of rdf:_1, rdf:_2
-and so on. The others are about the values of literals (`datatypes`): whether a literal is well-formed, has a value of a datatype, or the same value as
-another one.
+`isIRI`, `isBlank` and `isLiteral` are those of SPARQL, and `isMembershipProperty` holds of rdf:_1,
+rdf:_2 and so on. The others are about the values of literals (`datatypes`): whether a literal is
+well-formed, has a value of a datatype, or the same value as another one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from corollary.lang.datatypes import has_datatype, same_value, well_formed
 from corollary.lang.syntax import IRI, RDF, BlankNode, Constant, Literal
-
 
 _MEMBERSHIP = re.compile(re.escape(RDF) + "_[1-9][0-9]*")
 

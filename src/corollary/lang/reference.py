@@ -1,7 +1,7 @@
 """The oracle: naive bottom-up evaluation over Python sets.
 
 Every other evaluator is compared with it, so it shares no evaluation code with them: all rules of a
-stratum are applied to all facts until nothing new comes out. A substitution maps variables to terms.
+stratum are applied to all facts until nothing new comes out. A substitution: variables to terms.
 """
 
 from __future__ import annotations

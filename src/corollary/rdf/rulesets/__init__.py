@@ -28,7 +28,7 @@ def rules(name: str) -> Program:
     >>> rules("owl-dl")
     Traceback (most recent call last):
     ...
-    corollary.errors.InvalidInput: E311: there is no rule set owl-dl
+    corollary.errors.InvalidInput: there is no rule set owl-dl
     """
     if name not in RULE_SETS:
         close = nearest(name, RULE_SETS)
