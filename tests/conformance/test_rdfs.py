@@ -81,7 +81,7 @@ def manifest() -> Iterator[tuple[str, Entailment]]:
     solutions = store.query(query)
     assert isinstance(solutions, pyoxigraph.QuerySolutions)
     for row in solutions:
-        name, kind, regime, action, result = (term.value for term in row)  # type: ignore[union-attr]
+        name, kind, regime, action, result = (term.value for term in row)
         yield (
             name,
             Entailment(
