@@ -129,6 +129,10 @@ class Program:
             self.prefixes,
         )
 
+    def without_facts(self) -> Program:
+        """The rules and constraints alone."""
+        return Program(self.rules, (), self.prefixes, self.constraints)
+
     def added(self, *rules: Rule) -> Program:
         """The program with these rules too.
 
