@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,8 +31,9 @@ def read(*paths: Path, base: str = "http://example.org/base") -> set[Atom]:
     """The triples of Turtle or N-Triples files; the blank nodes of each are its own."""
     found = set()
     for number, path in enumerate(paths):
-        kind = pyoxigraph.RdfFormat.from_extension(path.suffix[1:])
-        for quad in pyoxigraph.parse(path=path, format=kind, base_iri=base):
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        kind = pyoxigraph.RdfFormat.from_extension(path.name.removesuffix(".gz").split(".")[-1])
+        for quad in pyoxigraph.parse(data, format=kind, base_iri=base):
             terms = [_term(part, number) for part in (quad.subject, quad.predicate, quad.object)]
             found.add(Atom(TRIPLE, tuple(terms)))
     return found
