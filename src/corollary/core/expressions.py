@@ -11,6 +11,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -133,14 +134,19 @@ class _Evaluation:
         self._constants_of(expression, constants)
         used: list[Ids] = [columns[v] for v in sorted(self._variables_of(expression))]
         distinct = np.unique(np.concatenate(used)) if used else np.zeros(0, np.uint32)
-        self.terms = terms = [*dictionary.terms(distinct.tolist()), *constants]
-        self.values = term_values(terms)
-        # Terms without a value are told apart by number, whether they are constants or not.
-        numbers: dict[Constant, int] = {}
-        for row in np.nonzero(self.values.kind == TERM)[0].tolist():
-            self.values.num[row] = numbers.setdefault(terms[row], len(numbers))
+        self.terms = [*dictionary.terms(distinct.tolist()), *constants]
         self.place = {v: np.searchsorted(distinct, ids) for v, ids in columns.items() if used}
         self.constants = {term: len(distinct) + at for at, term in enumerate(constants)}
+
+    @cached_property
+    def values(self) -> Column:
+        """The values of the terms; functions do not need them."""
+        values = term_values(self.terms)
+        # Terms without a value are told apart by number, whether they are constants or not.
+        numbers: dict[Constant, int] = {}
+        for row in np.nonzero(values.kind == TERM)[0].tolist():
+            values.num[row] = numbers.setdefault(self.terms[row], len(numbers))
+        return values
 
     def _constants_of(self, part: CompiledExpression, found: dict[Constant, int]) -> None:
         if isinstance(part, tuple):

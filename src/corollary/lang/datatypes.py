@@ -57,6 +57,7 @@ _INTEGERS: dict[str, tuple[int | None, int | None]] = {
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NONZERO = re.compile(r"[^eE]*[1-9]")
 _SPECIAL = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
 _BASE64 = re.compile(
     r"(?:(?:[A-Za-z0-9+/] ?){4})*(?:(?:[A-Za-z0-9+/] ?){3}[A-Za-z0-9+/]"
@@ -67,9 +68,9 @@ _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 _URI = re.compile(
     r"(?:[A-Za-z][A-Za-z0-9+.\-]*:|(?![^/?#]*:))(?:[^\s<>\"{}|\\^`%]|%[0-9A-Fa-f]{2})*"
 )
-_TIME = re.compile(
-    r"(-?(?:[1-9][0-9]{3,}|0[0-9]{3}))-([0-9]{2})-([0-9]{2})"
-    r"T([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+_TIME = re.compile(  # with digits enough for anyone; Python's int refuses more than 4,300
+    r"(-?(?:[1-9][0-9]{3,999}|0[0-9]{3}))-([0-9]{2})-([0-9]{2})"
+    r"T([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,999})?(Z|[+-][0-9]{2}:[0-9]{2})?"
 )
 _PLAIN = re.compile(rf"(.*)@({_TAG})?", re.DOTALL)
 
@@ -162,7 +163,7 @@ def _floating(space: str, text: str, narrow: Callable[[float], float]) -> Value 
         number = narrow(float(text))
     except OverflowError:
         return None
-    lost = number == 0 and Decimal(text) != 0
+    lost = number == 0 and _NONZERO.match(text)
     return None if math.isinf(number) or lost else (space, repr(number))
 
 
@@ -228,9 +229,7 @@ def _read_plain(text: str) -> Value | None:
 
 
 def _read_xml(text: str) -> Value | None:
-    if "<!DOCTYPE" in text:  # entities could make a short text very long
-        return None
-    try:
+    try:  # inside an element nothing can declare entities, which could make a short text long
         return "xml", ElementTree.canonicalize(f"<x>{text}</x>")
     except (ElementTree.ParseError, ValueError):
         return None
