@@ -252,3 +252,12 @@ def test_updates_of_random_ontologies(algorithm: str, graphs: list[set[Atom]]) -
 def test_auxiliary_facts_are_no_results() -> None:
     graph = Program.parse(PREFIX + "[:x, owl:sameAs, :y] . [:C, owl:oneOf, rdf:nil] .").facts
     assert {fact.relation for fact in closure(graph, "owl-rl").facts} == {TRIPLE}
+
+
+def test_cardinalities_of_any_integer_type() -> None:
+    text = """
+        [:C, owl:maxCardinality, 1] . [:C, owl:onProperty, :p] .
+        [:x, a, :C] . [:x, :p, :y] . [:x, :p, :z] .
+    """
+    found = closure(Program.parse(PREFIX + text).facts, "owl-rl").facts
+    assert set(Program.parse(PREFIX + "[:y, owl:sameAs, :z] .").facts) <= found

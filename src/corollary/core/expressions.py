@@ -195,6 +195,10 @@ class _Evaluation:
                 places.append(self.place[argument])
             else:
                 places.append(np.full(self.rows, self.constants[argument]))
+        if name == "sameTerm" and all(isinstance(argument, int) for argument in arguments):
+            out = Column.errors(self.rows)
+            out.kind[:], out.num = BOOLEAN, (places[0] == places[1]).astype(np.int64)
+            return out
         key = places[0].astype(np.int64)
         for place in places[1:]:
             key = key * len(self.terms) + place

@@ -1,8 +1,8 @@
 """The functions of filters: each takes terms, and gives true, false, or None for an error.
 
-`isIRI`, `isBlank` and `isLiteral` are those of SPARQL, and `isMembershipProperty` holds of rdf:_1,
-rdf:_2 and so on. The others are about the values of literals (`datatypes`): whether a literal is
-well-formed, has a value of a datatype, or the same value as another one.
+`isIRI`, `isBlank`, `isLiteral` and `sameTerm` are those of SPARQL, and `isMembershipProperty` holds
+of rdf:_1, rdf:_2 and so on. The others are about the values of literals (`datatypes`): whether a
+literal is well-formed, has a value of a datatype, or the same value as another one.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ FUNCTIONS: dict[str, Function] = {
     "isBlank": Function(1, lambda term: isinstance(term, BlankNode)),
     "isLiteral": Function(1, lambda term: isinstance(term, Literal)),
     "isMembershipProperty": Function(1, _is_membership_property),
+    "sameTerm": Function(2, lambda one, two: bool(one == two)),
     "isWellFormed": Function(1, _well_formed),
     "hasDatatype": Function(2, _has_datatype),
     "sameValue": Function(2, _same_value),
