@@ -216,17 +216,19 @@ class _Pipeline:
         return wanted
 
     def _choose(self, table: Table, left: list[int]) -> int:
-        """Checks first, then atoms with something bound, the smaller relation first."""
+        """Checks first, then atoms with much bound, of these the smaller relation first."""
 
         if len(left) == 1:
             return left[0]
 
-        def cost(at: int) -> tuple[int, int]:
+        def cost(at: int) -> tuple[int, int, int]:
             atom = self.atoms[at]
             fixed = sum(a < 0 or a in table.columns for a in atom.arguments)
             if fixed == len(atom.arguments):
-                return 0, len(atom.relation)
-            return (1 if fixed else 2), len(atom.relation)
+                return 0, 0, len(atom.relation)
+            # The values of a known subject and property are few, however many triples there are;
+            # the members of a known class may be many.
+            return (1 if fixed else 2), -fixed, len(atom.relation)
 
         return min(left, key=cost)
 
