@@ -7,6 +7,7 @@ Few constants and few variables make joins and repeated variables likely.
 
 from hypothesis import strategies as st
 
+from corollary.lang.functions import FUNCTIONS
 from corollary.lang.program import Program
 from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
@@ -116,8 +117,14 @@ def conditions(bound: list[Variable]) -> st.SearchStrategy[Expression]:
         st.sampled_from(anything),
         st.sampled_from(anything),
     )
+    call = st.sampled_from(sorted(FUNCTIONS)).flatmap(
+        lambda name: st.builds(
+            lambda *terms: Operation(name, terms),
+            *[st.sampled_from([*anything, IRI(XSD + "integer")])] * FUNCTIONS[name].arity,
+        )
+    )
     return st.recursive(
-        st.one_of(compare, same),
+        st.one_of(compare, same, call),
         lambda inner: st.one_of(
             st.builds(
                 lambda o, a: Operation(o, tuple(a)),

@@ -119,9 +119,9 @@ def test_python_sessions(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[tuple[str, str]]:
-    """The blocks of a language in the README, each with the output that follows it."""
-    return re.findall(rf"```{language}\n((?:(?!```).)*)```\n```\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, text: str = README) -> list[tuple[str, str]]:
+    """The blocks of a language in a text, each with the output that follows it."""
+    return re.findall(rf"```{language}\n((?:(?!```).)*)```\n```\n(.*?)```", text, re.DOTALL)
 
 
 def test_the_first_program_of_the_readme(tmp_path: Path) -> None:
@@ -141,6 +141,23 @@ def test_the_python_of_the_readme(tmp_path: Path) -> None:
     [(code, output)] = blocks("python")
     (tmp_path / "example.py").write_text(code, encoding="utf-8")
     assert shell(f"{sys.executable} example.py", tmp_path).stdout == output
+
+
+def test_the_python_of_the_rule_sets(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "rulesets.md").read_text(encoding="utf-8")
+    [(code, output)] = blocks("python", text)
+    (tmp_path / "example.py").write_text(code, encoding="utf-8")
+    assert shell(f"{sys.executable} example.py", tmp_path).stdout == output
+
+
+def test_the_counts_of_the_rule_sets() -> None:
+    text = (ROOT / "docs" / "rulesets.md").read_text(encoding="utf-8")
+    for name, *counts in re.findall(
+        r"^\| `([\w-]+)` .* (\d+), (\d+), (\d+) \|$", text, re.MULTILINE
+    ):
+        program = corollary.rules(name)
+        sizes = (len(program.rules), len(program.facts), len(program.constraints))
+        assert sizes == tuple(map(int, counts))
 
 
 def shell(commands: str, folder: Path, *, check: bool = True) -> subprocess.CompletedProcess[str]:

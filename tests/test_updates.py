@@ -12,7 +12,7 @@ from corollary.errors import Source
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.script import parse_script
-from corollary.lang.syntax import Atom
+from corollary.lang.syntax import Atom, is_auxiliary
 from tests.algorithms.replay import states
 from tests.engines.factories import marks
 from tests.streams import Commit, Stream
@@ -38,7 +38,8 @@ def by_the_oracle(case: str) -> str:
     lines = []
 
     def written(atoms: frozenset[Atom]) -> list[str]:
-        return sorted(map(Printer(start.prefixes).atom, atoms))
+        shown = (atom for atom in atoms if not is_auxiliary(atom.relation))
+        return sorted(map(Printer(start.prefixes).atom, shown))
 
     for number in range(1, len(found)):
         before, after = found[number - 1].facts, found[number].facts

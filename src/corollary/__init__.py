@@ -2,5 +2,13 @@
 
 from corollary.errors import CorollaryError, InvalidInput, InvalidProgram, OperationFailed
 from corollary.lang.program import Program
+from corollary.rdf import rules
 
-__all__ = ["CorollaryError", "InvalidInput", "InvalidProgram", "OperationFailed", "Program"]
+__all__ = [
+    "CorollaryError",
+    "InvalidInput",
+    "InvalidProgram",
+    "OperationFailed",
+    "Program",
+    "rules",
+]

@@ -29,7 +29,7 @@ class State:
 
 def states(stream: Stream) -> list[State]:
     """The states of a stream by the oracle, from before the first commit on."""
-    rules, explicit = Program.of(stream.program.rules), frozenset(stream.program.facts)
+    rules, explicit = stream.program.without_facts(), frozenset(stream.program.facts)
     found = [State(rules, explicit, frozenset(reference.materialize(rules, explicit)))]
     for commit in stream.commits:
         rules = rules.removed(*commit.removed).added(*commit.added)
@@ -55,7 +55,7 @@ class Player:
         self.reason = ""  # of the last update
         self.engine = make(self.dictionary)
         self.maintainer: Maintainer[Any] = Maintainer(
-            Program.of(program.rules),
+            program.without_facts(),
             self.encode(program.facts),
             self.engine,
             algorithm=algorithm,

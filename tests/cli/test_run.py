@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,38 @@ def test_facts_are_printed_without_out(closure: Path) -> None:
         'path("b", 3) .',
     ]
     assert "5, 3 derived" in done.stderr
+
+
+CONTRADICTION = """
+_odd(?x) :- edge(?x, ?y), NOT edge(?y, ?x) .
+[no-way-back] false :- _odd(?x), edge(?x, ?y) .
+[no-loops] false :- edge(?x, ?x) .
+edge(1, 2) . edge(3, 4) . edge(5, 6) . edge(7, 8) . edge(8, 7) . edge(0, 9) .
+"""
+
+
+@pytest.mark.parametrize("engine", ["columnar", "reference"])
+def test_inconsistencies_are_told_of(tmp_path: Path, engine: str) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(CONTRADICTION)
+    done = corollary("run", program, "--engine", engine, "--quiet")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 6
+    head, *ways, end = done.stderr.splitlines()
+    assert head == "inconsistent: no-way-back is contradicted in 4 ways"
+    assert (len(ways), end) == (3, "  …")
+    report = json.loads(corollary("run", program, "--engine", engine, "--json").stdout)
+    assert report["facts"] == 6
+    assert report["relations"] == {"edge": 6}
+    [found] = report["inconsistencies"]
+    assert (found["rule"], found["count"], len(found["examples"])) == ("no-way-back", 4, 3)
+    assert all(re.fullmatch(r"_odd\(\d\)", way[0]) for way in found["examples"])
+
+
+def test_auxiliary_relations_are_not_written(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text(CONTRADICTION)
+    corollary("run", tmp_path / "p.dl", "--out", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["edge.facts"]
 
 
 def test_json(closure: Path) -> None:

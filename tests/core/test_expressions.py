@@ -9,6 +9,7 @@ from corollary.core.compile import CompiledExpression, compile_rule
 from corollary.core.dictionary import Dictionary
 from corollary.core.expressions import holds
 from corollary.lang import reference
+from corollary.lang.functions import FUNCTIONS
 from corollary.lang.syntax import (
     IRI,
     XSD,
@@ -73,9 +74,21 @@ _values: st.SearchStrategy[Expression] = st.recursive(
     ),
     max_leaves=4,
 )
+
+
+def _calls(name: str) -> st.SearchStrategy[Expression]:
+    term: st.SearchStrategy[Expression] = st.one_of(_leaves, _leaves, st.sampled_from(_DATATYPES))
+    return st.tuples(*[term] * FUNCTIONS[name].arity).map(lambda terms: Operation(name, terms))
+
+
+_DATATYPES = [IRI(XSD + name) for name in ("integer", "byte", "decimal", "double", "string")]
+_functions = st.sampled_from(sorted(FUNCTIONS)).flatmap(_calls)
+
 # Also operations that a validated program has none of, such as an order of truth values.
 conditions: st.SearchStrategy[Expression] = st.recursive(
-    st.one_of(_operations(_COMPARISONS, _values), _operations(_COMPARISONS, _values), _leaves),
+    st.one_of(
+        _operations(_COMPARISONS, _values), _operations(_COMPARISONS, _values), _leaves, _functions
+    ),
     lambda inner: st.one_of(
         _operations(["&&", "||"], inner, most=3),
         inner.map(lambda argument: Operation("!", (argument,))),

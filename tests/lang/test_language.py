@@ -1,9 +1,12 @@
 """Reading, printing and comparing programs."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 
 from corollary.errors import InvalidInput, InvalidProgram
+from corollary.lang import reference
 from corollary.lang.parser import MAX_NESTING
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize
@@ -148,3 +151,8 @@ def test_averages_of_huge_integers_have_a_text() -> None:
     huge = "9" * 5000
     program = Program.parse(f"n({huge}) . a(?m) :- AGGREGATE(n(?x) ON BIND avg(?x) AS ?m) .")
     assert Program.parse(f"a({huge}.0) .").facts[0] in materialize(program)
+
+
+def test_the_oracle_stays_small() -> None:
+    source = Path(reference.__file__).read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 150

@@ -16,15 +16,23 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import Aggregate, Atom, Binding, BodyLiteral, Rule, Variable
+from corollary.lang.syntax import (
+    Aggregate,
+    Atom,
+    Binding,
+    BodyLiteral,
+    Rule,
+    Variable,
+    is_auxiliary,
+)
 
 _PREFIX = "AGGREGATE "  # a space: no relation of a program is named so
 _TOUCHED = "TOUCHED GROUPS"
 
 
 def is_internal(predicate: Predicate) -> bool:
-    """Whether the predicate is an aggregate's own."""
-    return predicate.relation.startswith(_PREFIX)
+    """Whether the predicate is an aggregate's own, or auxiliary: its facts are no results."""
+    return predicate.relation.startswith(_PREFIX) or is_auxiliary(predicate.relation)
 
 
 def without_aggregates(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -534,7 +534,7 @@ def _missing(program: Program, other: Program) -> tuple[Rule, ...]:
     """The rules of a program that the other one does not have."""
     if program is other:
         return ()
-    return tuple(rule for rule in program.rules if rule not in other)
+    return tuple(rule for rule in (*program.rules, *program.constraints) if rule not in other)
 
 
 def _equal(one: F, two: F) -> bool:

@@ -138,7 +138,7 @@ class Replay:
         )
         explicit = self.engine.facts(encoded(program, tables, self.dictionary))
         self.maintainer = Maintainer(
-            Program.of(program.rules, prefixes=program.prefixes),
+            program.without_facts(),
             explicit,
             self.engine,
             algorithm=algorithm,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from corollary.algorithms import seminaive
+from corollary.algorithms.constraints import Inconsistency, Violation, inconsistencies
 from corollary.cli.arguments import add_resources, positive
 from corollary.cli.engines import ENGINES, encoded, make_engine
 from corollary.cli.progress import Clock, Limits, Progress
@@ -21,7 +22,9 @@ from corollary.files.facts import FORMATS, Column, Table, read_facts, write_fact
 from corollary.lang import reference
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, TYPE, Atom
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule, is_auxiliary
+
+_SHOWN = 3  # ways to contradict a constraint that are shown
 
 
 def add_arguments(commands: Any) -> None:
@@ -86,10 +89,13 @@ def run(options: argparse.Namespace) -> None:
         tables = read_facts(options.facts, program) if options.facts else []
         clock.lap("read")
         if options.engine == "reference":
-            explicit, results, statistics = _run_reference(program, tables, progress)
+            explicit, results, statistics, found = _run_reference(program, tables, progress)
         else:
-            explicit, results, statistics = _run_engine(program, tables, options, clock, progress)
-        clock.lap("materialize")
+            explicit, results, statistics, found = _run_engine(
+                program, tables, options, clock, progress
+            )
+        clock.lap("check" if "materialize" in clock.seconds else "materialize")
+    results = [table for table in results if not is_auxiliary(table.relation)]
     if options.out:
         write_facts(options.out, program, results, format_=options.format)
     elif not options.json:
@@ -112,22 +118,32 @@ def run(options: argparse.Namespace) -> None:
         "complete": True,
         "relations": counts,
     }
+    if program.constraints:
+        printer = Printer(program.prefixes)
+        report["inconsistencies"] = [one.describe(printer) for one in found]
     if options.json:
         print(json.dumps(report))
     elif not options.quiet:
         print_statistics(report)
+    print_inconsistencies(report.get("inconsistencies", []))
 
 
-def _run_reference(
-    program: Program, tables: list[Table], progress: Progress
-) -> tuple[int, list[Table], Statistics]:
+Outcome = tuple[int, list[Table], Statistics, list[Inconsistency]]
+
+
+def _run_reference(program: Program, tables: list[Table], progress: Progress) -> Outcome:
     explicit = {*program.facts, *(fact for table in tables for fact in table.atoms())}
     facts = reference.materialize(program, explicit)
     by_relation: dict[str, list[Atom]] = {}
     for fact in facts:
         by_relation.setdefault(fact.relation, []).append(fact)
     results = [Table.of(relation, found) for relation, found in by_relation.items()]
-    return len(explicit), results, Statistics("naive", "the reference engine evaluates naively")
+    ways: dict[Rule, list[Violation]] = {}
+    for rule, substitution in reference.violations(program, facts):
+        ways.setdefault(rule, []).append(Violation(rule, substitution))
+    found = [Inconsistency(rule, len(all_), tuple(all_[:_SHOWN])) for rule, all_ in ways.items()]
+    statistics = Statistics("naive", "the reference engine evaluates naively")
+    return len(explicit), results, statistics, found
 
 
 def _run_engine(
@@ -136,7 +152,7 @@ def _run_engine(
     options: argparse.Namespace,
     clock: Clock,
     progress: Progress,
-) -> tuple[int, list[Table], Statistics]:
+) -> Outcome:
     dictionary = Dictionary()
     engine = make_engine(
         options.engine, dictionary, threads=options.threads, limit_memory=options.limit_memory
@@ -146,7 +162,12 @@ def _run_engine(
     done = seminaive.materialize(
         program, explicit, engine, modules=not options.no_modules, on_progress=progress
     )
-    return len(explicit), list(result_tables(done.facts, dictionary)), done.statistics
+    results = list(result_tables(done.facts, dictionary))
+    found = []
+    if program.constraints:
+        clock.lap("materialize")
+        found = list(inconsistencies(program, done.facts, engine, examples=_SHOWN))
+    return len(explicit), results, done.statistics, found
 
 
 def result_tables(facts: Facts, dictionary: Dictionary) -> Iterator[Table]:
@@ -179,7 +200,7 @@ def print_facts(program: Program, tables: list[Table]) -> None:
 
 def relation_counts(program: Program, tables: list[Table]) -> dict[str, int]:
     """The number of facts of each relation; triples under `triples`."""
-    counts = dict.fromkeys(sorted(program.arities), 0)
+    counts = dict.fromkeys(sorted(r for r in program.arities if not is_auxiliary(r)), 0)
     if program.has_triples:
         counts["triples"] = 0
     for table in tables:
@@ -200,3 +221,15 @@ def print_statistics(report: dict[str, Any]) -> None:
     ]
     for name, value in rows:
         print(f"{name:<24}{value}", file=sys.stderr)
+
+
+def print_inconsistencies(found: list[dict[str, Any]]) -> None:
+    """The constraints that are contradicted, each with some of the ways, on stderr."""
+    for one in found:
+        name = one["rule"] or one["constraint"]
+        ways = "way" if one["count"] == 1 else "ways"
+        print(f"inconsistent: {name} is contradicted in {one['count']:,} {ways}", file=sys.stderr)
+        for facts in one["examples"]:
+            print(f"  {', '.join(facts)}", file=sys.stderr)
+        if one["count"] > len(one["examples"]):
+            print("  …", file=sys.stderr)

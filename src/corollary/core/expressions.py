@@ -11,6 +11,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.lang.functions import FUNCTIONS
 from corollary.lang.syntax import Constant
 from corollary.lang.values import as_double, kind_of, value_of
 
@@ -132,14 +134,19 @@ class _Evaluation:
         self._constants_of(expression, constants)
         used: list[Ids] = [columns[v] for v in sorted(self._variables_of(expression))]
         distinct = np.unique(np.concatenate(used)) if used else np.zeros(0, np.uint32)
-        terms = [*dictionary.terms(distinct.tolist()), *constants]
-        self.values = term_values(terms)
-        # Terms without a value are told apart by number, whether they are constants or not.
-        numbers: dict[Constant, int] = {}
-        for row in np.nonzero(self.values.kind == TERM)[0].tolist():
-            self.values.num[row] = numbers.setdefault(terms[row], len(numbers))
+        self.terms = [*dictionary.terms(distinct.tolist()), *constants]
         self.place = {v: np.searchsorted(distinct, ids) for v, ids in columns.items() if used}
         self.constants = {term: len(distinct) + at for at, term in enumerate(constants)}
+
+    @cached_property
+    def values(self) -> Column:
+        """The values of the terms; functions do not need them."""
+        values = term_values(self.terms)
+        # Terms without a value are told apart by number, whether they are constants or not.
+        numbers: dict[Constant, int] = {}
+        for row in np.nonzero(values.kind == TERM)[0].tolist():
+            values.num[row] = numbers.setdefault(self.terms[row], len(numbers))
+        return values
 
     def _constants_of(self, part: CompiledExpression, found: dict[Constant, int]) -> None:
         if isinstance(part, tuple):
@@ -159,6 +166,8 @@ class _Evaluation:
         if not isinstance(part, tuple):
             return self.values.take(np.full(self.rows, self.constants[part]))
         sign, arguments = part
+        if sign in FUNCTIONS:
+            return self._call(sign, arguments)
         inner = [self.column(argument) for argument in arguments]
         # A term without a value is an error in all operations but a comparison of terms.
         for argument, column in zip(arguments, inner, strict=True):
@@ -176,6 +185,31 @@ class _Evaluation:
         if sign in ("=", "!=") or sign in _ORDER:
             return self._compare(sign, inner[0], inner[1])
         return self._compute(sign, inner[0], inner[1])
+
+    def _call(self, name: str, arguments: tuple[CompiledExpression, ...]) -> Column:
+        """A function of terms, called once for each combination of them that occurs."""
+        places: list[Array] = []
+        for argument in arguments:
+            assert not isinstance(argument, tuple), "functions take terms"
+            if isinstance(argument, int):
+                places.append(self.place[argument])
+            else:
+                places.append(np.full(self.rows, self.constants[argument]))
+        if name == "sameTerm" and all(isinstance(argument, int) for argument in arguments):
+            out = Column.errors(self.rows)
+            out.kind[:], out.num = BOOLEAN, (places[0] == places[1]).astype(np.int64)
+            return out
+        key = places[0].astype(np.int64)
+        for place in places[1:]:
+            key = key * len(self.terms) + place
+        _, first, back = np.unique(key, return_index=True, return_inverse=True)
+        function = FUNCTIONS[name].call
+        found = Column.errors(len(first))
+        for row, at in enumerate(first.tolist()):
+            result = function(*(self.terms[place[at]] for place in places))
+            if result is not None:
+                found.kind[row], found.num[row] = BOOLEAN, int(result)
+        return found.take(back)
 
     def _connect(self, sign: str, inner: list[Column]) -> Column:
         decisive = int(sign == "||")

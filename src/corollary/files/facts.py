@@ -28,7 +28,7 @@ from corollary.files import typed
 from corollary.files.cells import write_cell
 from corollary.files.ntriples import read_triple, write_ntriples_term
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, Atom, Constant, Literal
+from corollary.lang.syntax import TRIPLE, Atom, Constant, Literal, is_auxiliary
 
 _DELIMITERS = {".facts": "\t", ".tsv": "\t", ".csv": ","}
 _COMPRESSED = (".gz", ".zst")
@@ -131,7 +131,7 @@ def write_facts(
 
     Each file appears whole or not at all.
     """
-    by_relation: dict[str, list[Table]] = {relation: [] for relation in program.arities}
+    by_relation: dict[str, list[Table]] = {r: [] for r in program.arities if not is_auxiliary(r)}
     for table in tables:
         by_relation.setdefault(table.relation, []).append(table)
     for relation, found in sorted(by_relation.items()):

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn, TypeVar
 
 from corollary.errors import Diagnostic, Source, Span, nearest
+from corollary.lang.functions import FUNCTIONS, spelled
 from corollary.lang.lexer import Token, tokenize
 from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
+    FALSE,
     IRI,
     TRIPLE,
     TYPE,
@@ -39,7 +41,7 @@ from corollary.lang.syntax import (
 # Python's stack holds 1,000 frames.
 MAX_NESTING = 100
 
-RESERVED = ("FILTER", "AGGREGATE")
+RESERVED = ("FILTER", "AGGREGATE", FALSE)
 
 # What a program may use without declaring it.
 WELL_KNOWN_PREFIXES = {
@@ -129,12 +131,16 @@ class Parser:
         return found
 
     def rule(self) -> Rule:
-        """`[name] head :- body .`"""
+        """`[name] head :- body .`, where the head may be `false`."""
         start = self._token.start
         name = None
         if self._token.kind == "name":
             name = self._advance().text[1:-1].strip()
-        head = self._atom()
+        if self._token.text == FALSE and self._next.kind == ":-":
+            token = self._advance()
+            head = Atom(FALSE, (), self._span(token.start, token.end))
+        else:
+            head = self._atom()
         body: tuple[BodyLiteral, ...] = ()
         if self._token.kind == ",":
             raise Mistake(
@@ -222,7 +228,9 @@ class Parser:
             return Atom(TRIPLE, terms, self._span(token.start, self._end))
         if token.kind == "word":
             if token.text in RESERVED:
-                self._fail("E101", f"'{token.text}' is a reserved word, not a relation", token)
+                hint = "a constraint is written false :- p(?x) ." if token.text == FALSE else None
+                message = f"'{token.text}' is a reserved word, not a relation"
+                self._fail("E101", message, token, hint)
             self._advance()
             arguments = self._arguments() if self._token.kind == "(" else ()
             return Atom(token.text, arguments, self._span(token.start, self._end))
@@ -354,7 +362,30 @@ class Parser:
             self._advance()
             argument = self._operand(depth + 1)
             return Operation(token.kind, (argument,), self._span(token.start, self._end))
+        if token.kind == "word" and self._next.kind == "(":
+            return self._call()
         return self._term()
+
+    def _call(self) -> Operation:
+        """A function applied to terms."""
+        token = self._advance()
+        name = spelled(token.text)
+        if name is None:
+            close = nearest(token.text, FUNCTIONS)
+            self._fail(
+                "E101",
+                f"'{token.text[:_SHOWN]}' is not a function",
+                token,
+                f"did you mean {close}?" if close else "use " + ", ".join(FUNCTIONS),
+            )
+        self._expect("(")
+        arguments = tuple(self._separated(self._term))
+        self._expect(")", "',' or ')' after a term")
+        arity = FUNCTIONS[name].arity
+        if len(arguments) != arity:
+            takes = "one term" if arity == 1 else f"{arity} terms"
+            self._fail("E101", f"{name} takes {takes}, not {len(arguments)}", token)
+        return Operation(name, arguments, self._span(token.start, self._end))
 
     def _check_depth(self, depth: int, token: Token) -> None:
         if depth >= MAX_NESTING:

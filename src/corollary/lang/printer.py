@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from corollary.lang.functions import FUNCTIONS
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import (
+    FALSE,
     IRI,
     TRIPLE,
     TYPE,
@@ -106,6 +108,8 @@ class Printer:
     def atom(self, atom: Atom) -> str:
         """One atom or fact, without the full stop."""
         terms = [self.term(term) for term in atom.terms]
+        if atom.relation == FALSE:
+            return FALSE
         if atom.relation != TRIPLE:
             return f"{atom.relation}({', '.join(terms)})"
         if atom.terms[1] == TYPE:
@@ -122,6 +126,8 @@ class Printer:
             else self.term(argument)
             for argument in expression.arguments
         ]
+        if expression.operator in FUNCTIONS:
+            return f"{expression.operator}({', '.join(arguments)})"
         if len(arguments) > 1:
             return f" {expression.operator} ".join(arguments)
         # -(5) is an operation on 5, but -5 a number

@@ -18,7 +18,10 @@ from corollary.lang.validate import validate
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Rules and facts. Programs are equal when they hold the same rules and the same facts.
+    """Rules, facts and constraints. Programs are equal when they hold the same ones.
+
+    A constraint is a rule with the head `false`. It derives nothing; where its body holds, the
+    facts contradict it (`algorithms.constraints`).
 
     >>> program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . edge(1, 2) .")
     >>> print(program, end="")
@@ -31,6 +34,7 @@ class Program:
     rules: tuple[Rule, ...] = ()
     facts: tuple[Atom, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
+    constraints: tuple[Rule, ...] = ()
 
     @classmethod
     def parse(cls, text: str | Source) -> Program:
@@ -53,7 +57,7 @@ class Program:
     def load(cls, path: str | Path) -> Program:
         """Read a program file, which must hold at least one rule or fact."""
         program = cls.parse(Source.read(path))
-        if not program.rules and not program.facts:
+        if not len(program):
             raise InvalidInput(
                 "E303",
                 f"{path} holds no rule and no fact",
@@ -69,7 +73,7 @@ class Program:
         facts: Iterable[Atom] = (),
         prefixes: Mapping[str, str] | None = None,
     ) -> Program:
-        """A program from values, validated."""
+        """A program from values, validated; constraints stand among the rules."""
         statements = [*rules, *(Rule(fact, (), None, fact.span) for fact in facts)]
         problems = validate(statements, Printer(prefixes))
         if problems:
@@ -80,12 +84,13 @@ class Program:
     def _of(cls, statements: Iterable[Rule], prefixes: Mapping[str, str]) -> Program:
         rules: dict[Rule, None] = {}
         facts: dict[Atom, None] = {}
+        constraints: dict[Rule, None] = {}
         for rule in statements:
-            if rule.body:
-                rules.setdefault(rule)
-            else:
+            if not rule.body:
                 facts.setdefault(rule.head)
-        return cls(tuple(rules), tuple(facts), MappingProxyType(dict(prefixes)))
+            else:
+                (constraints if rule.is_constraint else rules).setdefault(rule)
+        return cls(tuple(rules), tuple(facts), MappingProxyType(dict(prefixes)), tuple(constraints))
 
     def __eq__(self, other: object) -> bool:
         return self._sets == other._sets if isinstance(other, Program) else NotImplemented
@@ -95,14 +100,15 @@ class Program:
 
     @cached_property
     def _sets(self) -> tuple[frozenset[Rule], frozenset[Atom]]:
-        return frozenset(self.rules), frozenset(self.facts)
+        return frozenset((*self.rules, *self.constraints)), frozenset(self.facts)
 
     def __str__(self) -> str:
-        return Printer(self.prefixes).program(self.rules, self.facts, self.prefixes)
+        rules = (*self.rules, *self.constraints)
+        return Printer(self.prefixes).program(rules, self.facts, self.prefixes)
 
     def __len__(self) -> int:
-        """The number of rules and facts."""
-        return len(self.rules) + len(self.facts)
+        """The number of rules, facts and constraints."""
+        return len(self.rules) + len(self.facts) + len(self.constraints)
 
     def __contains__(self, item: Rule | Atom) -> bool:
         return item in self._sets[isinstance(item, Atom)]
@@ -110,7 +116,7 @@ class Program:
     def __or__(self, other: Program) -> Program:
         """The rules and facts of both programs."""
         return Program.of(
-            dict.fromkeys((*self.rules, *other.rules)),
+            dict.fromkeys((*self.rules, *self.constraints, *other.rules, *other.constraints)),
             (*self.facts, *other.facts),
             {**self.prefixes, **other.prefixes},
         )
@@ -118,10 +124,14 @@ class Program:
     def __sub__(self, other: Program) -> Program:
         """The rules and facts of this program that the other one does not have."""
         return Program.of(
-            (rule for rule in self.rules if rule not in other),
+            (rule for rule in (*self.rules, *self.constraints) if rule not in other),
             (fact for fact in self.facts if fact not in other),
             self.prefixes,
         )
+
+    def without_facts(self) -> Program:
+        """The rules and constraints alone."""
+        return Program(self.rules, (), self.prefixes, self.constraints)
 
     def added(self, *rules: Rule) -> Program:
         """The program with these rules too.
@@ -141,7 +151,8 @@ class Program:
         # What is left is valid: it is as safe as before, and depends on less.
         gone = frozenset(rules)
         kept = tuple(rule for rule in self.rules if rule not in gone)
-        return Program(kept, self.facts, self.prefixes) if gone else self
+        constraints = tuple(rule for rule in self.constraints if rule not in gone)
+        return Program(kept, self.facts, self.prefixes, constraints) if gone else self
 
     @cached_property
     def strata(self) -> tuple[Stratum, ...]:
@@ -162,6 +173,7 @@ class Program:
         yield from self.facts
         for rule in self.rules:
             yield rule.head
+        for rule in (*self.rules, *self.constraints):
             yield from (atom for atom, _ in rule.atoms())
 
     @cached_property

@@ -1,8 +1,7 @@
 """The oracle: naive bottom-up evaluation over Python sets.
 
-Written to be obviously right and for nothing else. Every other evaluator is compared with it, so it
-shares no evaluation code with them: stratum by stratum, all rules are applied to all facts, again
-and again, until nothing new comes out. A substitution maps variables to constants.
+Every other evaluator is compared with it, so it shares no evaluation code with them: all rules of a
+stratum are applied to all facts until nothing new comes out. A substitution: variables to terms.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from corollary.lang import syntax
+from corollary.lang.functions import FUNCTIONS
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Constant, Rule, Variable
@@ -40,6 +40,11 @@ def materialize(program: Program, facts: Iterable[Atom] = ()) -> set[Atom]:
     return known
 
 
+def violations(program: Program, known: set[Atom]) -> list[tuple[Rule, Substitution]]:
+    """Every constraint with each substitution that makes its body true."""
+    return [(rule, s) for rule in program.constraints for s in instances(rule, known)]
+
+
 def instances(rule: Rule, known: set[Atom]) -> list[Substitution]:
     """Every substitution of the rule's bound variables that makes its body true."""
     found: list[Substitution] = [{}]
@@ -47,8 +52,7 @@ def instances(rule: Rule, known: set[Atom]) -> list[Substitution]:
         if isinstance(literal, Atom):
             found = join(found, literal, known)
         elif isinstance(literal, syntax.Aggregate):
-            rows = list(groups(literal, known))
-            found = [s | row for s in found for row in rows if s | row == row | s]
+            found = [s | g for g in groups(literal, known) for s in found if s | g == g | s]
     for literal in rule.body:
         if isinstance(literal, syntax.Negation):
             found = [s for s in found if not join([s], literal.atom, known)]
@@ -60,8 +64,7 @@ def instances(rule: Rule, known: set[Atom]) -> list[Substitution]:
 def join(found: list[Substitution], atom: Atom, known: set[Atom]) -> list[Substitution]:
     """The ways to extend the substitutions so that the atom becomes a known fact."""
     facts = [fact for fact in known if fact.relation == atom.relation]
-    ways = [matched(atom, fact, s) for s in found for fact in facts]
-    return [way for way in ways if way is not None]
+    return [way for s in found for fact in facts if (way := matched(atom, fact, s)) is not None]
 
 
 def matched(atom: Atom, fact: Atom, given: Substitution) -> Substitution | None:
@@ -88,8 +91,8 @@ def groups(aggregate: syntax.Aggregate, known: set[Atom]) -> Iterator[Substituti
         members.setdefault(tuple(s[v] for v in aggregate.group), []).append(s)
     for key, rows in members.items():
         row: dict[Variable, Any] = dict(zip(aggregate.group, key, strict=True))
-        for binding in aggregate.bindings:
-            row[binding.result] = combine(binding.function, [s[binding.argument] for s in rows])
+        for b in aggregate.bindings:
+            row[b.result] = combine(b.function, [s[b.argument] for s in rows])
         if None not in row.values():
             yield row
 
@@ -98,8 +101,8 @@ def combine(function: str, terms: list[Constant]) -> Constant | None:
     """An aggregate function over the terms of one group, as often as they occur; None: no value."""
     if function == "count":
         return literal_of(len(terms))
-    values: list[Any] = [value_of(term) for term in terms]
-    kinds = {kind_of(value) for value in values}
+    values: list[Any] = list(map(value_of, terms))
+    kinds = set(map(kind_of, values))
     if function in ("min", "max"):
         if len(kinds) > 1 or None in kinds or any(v != v for v in values):  # v != v: not a number
             return None
@@ -119,20 +122,20 @@ def evaluate(expression: syntax.Expression, s: Substitution) -> Any:
     if not isinstance(expression, syntax.Operation):
         return value_of(s[expression] if isinstance(expression, Variable) else expression)
     sign, arguments = expression.operator, expression.arguments
+    if sign in FUNCTIONS:
+        return FUNCTIONS[sign].call(*(s[t] if isinstance(t, Variable) else t for t in arguments))
     values: list[Any] = [evaluate(argument, s) for argument in arguments]
     if sign in ("&&", "||", "!"):  # an error decides nothing
-        truths = [v if isinstance(v, bool) else None for v in values]
-        decisive = sign == "||"
-        if sign == "!":
-            return None if None in truths else not truths[0]
-        return decisive if decisive in truths else None if None in truths else not decisive
+        truths, decisive = [v if isinstance(v, bool) else None for v in values], sign != "&&"
+        found = decisive in truths or (None if None in truths else False)
+        return found if sign == "||" or found is None else not found
     kinds = {kind_of(value) for value in values}
     if kinds == {"number"} and any(isinstance(v, float) for v in values):
         values = [as_double(v) for v in values]
     if sign in ("=", "!="):
-        for argument, value in zip(arguments, values, strict=True):
-            if value is None and isinstance(argument, syntax.Operation):
-                return None
+        pairs = zip(arguments, values, strict=True)
+        if any(value is None and isinstance(part, syntax.Operation) for part, value in pairs):
+            return None
         if kinds == {None}:  # IRIs and other terms without a value: the same term or not
             values = [s[t] if isinstance(t, Variable) else t for t in arguments]
         return (len(kinds) == 1 and values[0] == values[1]) == (sign == "=")
@@ -142,8 +145,6 @@ def evaluate(expression: syntax.Expression, s: Substitution) -> Any:
         return bool(_COMPARE[sign](values[0], values[1]))
     if kinds != {"number"} or (sign == "/" and values[1] == 0):
         return None
-    if len(values) == 1:
-        return -values[0]
     if sign == "/" and not isinstance(values[0], float):
         values[0] = Fraction(values[0])
-    return _COMPUTE[sign](values[0], values[1])
+    return -values[0] if len(values) == 1 else _COMPUTE[sign](values[0], values[1])

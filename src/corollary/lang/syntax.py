@@ -17,6 +17,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
 TRIPLE = "[]"  # no identifier looks like this, so that plain relations cannot collide with it
+FALSE = "false"  # the head of a constraint; a reserved word, so no relation is named so
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,10 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator applied to expressions; `&&` and `||` take any number, `-` also one."""
+    """An operator applied to expressions; `&&` and `||` take any number, `-` also one.
+
+    A function (`functions`) is an operator that takes terms.
+    """
 
     operator: str
     arguments: tuple[Expression, ...]
@@ -134,6 +138,15 @@ class Aggregate:
         yield from (binding.result for binding in self.bindings)
 
 
+def is_auxiliary(relation: str) -> bool:
+    """Whether a relation only serves other rules: its name begins with an underscore.
+
+    Rules derive and read its facts like any others, but they are no results: they are neither
+    shown nor written nor counted.
+    """
+    return relation.startswith("_")
+
+
 BodyLiteral = Atom | Negation | Filter | Aggregate
 
 AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg")
@@ -152,6 +165,11 @@ class Rule:
     body: tuple[BodyLiteral, ...]
     name: str | None = None
     span: Span | None = field(default=None, repr=False)
+
+    @property
+    def is_constraint(self) -> bool:
+        """Whether the rule is `false :- body`: where its body holds, the facts contradict it."""
+        return self.head.relation == FALSE
 
     @cached_property
     def key(self) -> tuple[object, ...]:

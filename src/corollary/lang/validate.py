@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal as OneOf
 
 from corollary.errors import Diagnostic, Source, Span, nearest
+from corollary.lang.functions import FUNCTIONS
 from corollary.lang.lexer import tokenize
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Graph
@@ -33,7 +34,7 @@ def validate(
 ) -> list[Diagnostic]:
     """All mistakes in rules and facts (rules without a body), in no particular order.
 
-    Without `whole` the statements are not one program: negation may be cyclic, names may repeat.
+    Without `whole` the statements are not one program: negation may be cyclic.
 
     >>> from corollary.lang.syntax import Atom, Rule, Variable
     >>> [d.code for d in validate([Rule(Atom("p", (Variable("x"),)), ())])]
@@ -51,8 +52,8 @@ def validate(
         else:
             problems += _ground(rule)
     if whole:
-        problems += _names(statements)
-        problems += _strata([rule for rule in statements if rule.body], printer)
+        rules = [rule for rule in statements if rule.body and not rule.is_constraint]
+        problems += _strata(rules, printer)
     return problems
 
 
@@ -75,21 +76,6 @@ def _arities(statements: Iterable[Rule]) -> Iterator[Diagnostic]:
 
 def _arguments(number: int) -> str:
     return "1 argument" if number == 1 else f"{number or 'no'} arguments"
-
-
-def _names(statements: Iterable[Rule]) -> Iterator[Diagnostic]:
-    first: dict[str, Rule] = {}
-    for rule in statements:
-        if rule.name is not None:
-            known = first.setdefault(rule.name, rule)
-            if known is not rule:
-                span = _span(rule, None)
-                yield Diagnostic(
-                    "E207",
-                    f"two rules are named '{rule.name}'",
-                    Span(span.source, span.start, span.start + len(rule.name) + 2),
-                    f"the first one is in line {_span(known, None).line}",
-                )
 
 
 def _ground(fact: Rule) -> Iterator[Diagnostic]:
@@ -192,6 +178,8 @@ def _types(filter_: Filter, rule: Rule) -> Iterator[Diagnostic]:
         if not isinstance(expression, Operation):
             return _constant_type(expression)
         operator = expression.operator
+        if operator in FUNCTIONS:
+            return "boolean"
         types = [type_of(argument) for argument in expression.arguments]
         known = [t for t in types if t != "any"]
         if operator in ("&&", "||", "!"):

@@ -21,6 +21,7 @@ from corollary.core.compile import Argument, Condition, constant_id
 from corollary.core.dictionary import Ids
 from corollary.core.expressions import holds
 from corollary.engines.columnar import kernels
+from corollary.engines.columnar.by_value import ByValue, link
 from corollary.engines.columnar.facts import Space
 from corollary.engines.columnar.relation import HIGH, NONE, Relation, Run
 
@@ -190,7 +191,11 @@ class _Pipeline:
                 )
             yield from self._step(self._check(result, bound), left, None)
             return
-        found = expand(atom, table, self.space)
+        linked = link(atom.arguments, bound, self.conditions) if self.conditions else None
+        if linked is not None:
+            found = expand_by_value(atom, table, *linked, self.space)
+        else:
+            found = expand(atom, table, self.space)
         for piece in found if len(atom.relation.runs) == 1 else gathered(found):
             keep = {v: c for v, c in piece.columns.items() if v in wanted or v in new}
             result = self._check(Table(piece.rows, keep, piece.weights), bound)
@@ -211,17 +216,19 @@ class _Pipeline:
         return wanted
 
     def _choose(self, table: Table, left: list[int]) -> int:
-        """Checks first, then atoms with something bound, the smaller relation first."""
+        """Checks first, then atoms with much bound, of these the smaller relation first."""
 
         if len(left) == 1:
             return left[0]
 
-        def cost(at: int) -> tuple[int, int]:
+        def cost(at: int) -> tuple[int, int, int]:
             atom = self.atoms[at]
             fixed = sum(a < 0 or a in table.columns for a in atom.arguments)
             if fixed == len(atom.arguments):
-                return 0, len(atom.relation)
-            return (1 if fixed else 2), len(atom.relation)
+                return 0, 0, len(atom.relation)
+            # The values of a known subject and property are few, however many triples there are;
+            # the members of a known class may be many.
+            return (1 if fixed else 2), -fixed, len(atom.relation)
 
         return min(left, key=cost)
 
@@ -294,6 +301,23 @@ def expand(source: Source, table: Table, space: Space) -> Iterator[Table]:
                 for p in free:
                     result.columns[source.arguments[p]] = facts[p][places]
             yield _alive(result, source, space)
+
+
+def expand_by_value(
+    source: Source, table: Table, known: int, free: int, space: Space
+) -> Iterator[Table]:
+    """Every row with every fact whose term `free` has the value of the row's term `known`."""
+    facts = space.packing.unpack(source.relation.keys(), source.relation.arity)
+    index = ByValue(facts[source.arguments.index(free)], space.dictionary)
+    low, high = index.ranges(table.columns[known])
+    for start, stop in pieces(high - low):
+        total = int((high - low)[start:stop].sum())
+        if total:
+            rows, places = kernels.expand(low[start:stop], high[start:stop], total)
+            result = table.take(rows + start, total)
+            for argument, column in zip(source.arguments, facts, strict=True):
+                result.columns[argument] = column[index.order[places]]
+            yield result
 
 
 def gathered(tables: Iterable[Table]) -> Iterator[Table]:

@@ -1,0 +1,73 @@
+"""Joins by value: `p(?x), q(?y), FILTER(sameValue(?x, ?y))` without looking at every pair.
+
+Such a filter is all that links the two atoms, so that the rows of the second atom are sorted by the
+values of its terms, and each row of the table finds those with its value. The filter still decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.compile import Argument, Condition
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.lang.datatypes import Value, data_value
+from corollary.lang.syntax import Literal
+
+Numbers = npt.NDArray[np.int64]
+
+_NO_VALUE = -1
+
+
+def link(
+    arguments: tuple[Argument, ...], bound: set[int], conditions: Sequence[Condition]
+) -> tuple[int, int] | None:
+    """A variable with values, and one of an atom without any, that a filter wants to be equal.
+
+    >>> link((1,), {0}, [Condition(("sameValue", (0, 1)), (0, 1))])
+    (0, 1)
+    """
+    if any(a < 0 or a in bound for a in arguments):
+        return None
+    for condition in conditions:
+        match condition.expression:
+            case ("sameValue", (int() as one, int() as two)):
+                for known, free in ((one, two), (two, one)):
+                    if known in bound and free in arguments:
+                        return known, free
+    return None
+
+
+class ByValue:
+    """Rows in the order of the values of one of their columns."""
+
+    def __init__(self, column: Ids, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._numbers: dict[Value, int] = {}
+        numbers = self._numbered(column, new=True)
+        self.order: Numbers = np.argsort(numbers, kind="stable")
+        self._sorted = numbers[self.order]
+
+    def ranges(self, column: Ids) -> tuple[Numbers, Numbers]:
+        """For each term, where the rows with its value begin and end in the order."""
+        numbers = self._numbered(column, new=False)
+        low = np.searchsorted(self._sorted, numbers, side="left")
+        high = np.searchsorted(self._sorted, numbers, side="right")
+        high[numbers == _NO_VALUE] = low[numbers == _NO_VALUE]
+        return low, high
+
+    def _numbered(self, column: Ids, *, new: bool) -> Numbers:
+        """For each term, the number of its value."""
+        distinct, back = np.unique(column, return_inverse=True)
+        terms = self._dictionary.terms(distinct.tolist())
+        numbers = np.fromiter((self._number(t, new) for t in terms), np.int64, len(terms))
+        return numbers[back]
+
+    def _number(self, term: object, new: bool) -> int:
+        value = data_value(term) if isinstance(term, Literal) else None
+        if value is None:
+            return _NO_VALUE
+        known = self._numbers
+        return known.setdefault(value, len(known)) if new else known.get(value, _NO_VALUE)

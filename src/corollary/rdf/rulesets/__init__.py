@@ -1,0 +1,42 @@
+"""The built-in rule sets: `.dl` texts, each rule named as its standard names it.
+
+| name | what | from |
+| --- | --- | --- |
+| `rhodf` | ρdf, the core of RDFS | Table 1 of Urbani et al., ISWC 2013 |
+| `rdfs` | RDFS with its axiomatic triples | RDF 1.1 Semantics |
+| `owl-horst` | pD* | ter Horst, Journal of Web Semantics 2005 |
+| `owl-rl` | the 78 rules of OWL 2 RL/RDF | OWL 2 Profiles, section 4.3 |
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from corollary.errors import InvalidInput, Source, nearest
+from corollary.lang.program import Program
+
+RULE_SETS = ("rhodf", "rdfs", "owl-horst", "owl-rl")
+
+
+@cache
+def rules(name: str) -> Program:
+    """The rule set of a name; `RULE_SETS` has them all.
+
+    >>> print(rules("rhodf").rules[0].name)
+    rdfs2
+    >>> rules("owl-dl")
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InvalidInput: there is no rule set owl-dl
+    """
+    if name not in RULE_SETS:
+        close = nearest(name, RULE_SETS)
+        hint = f"there are {', '.join(RULE_SETS)}"
+        raise InvalidInput(
+            "E311",
+            f"there is no rule set {name}",
+            f"did you mean {close}? There are {', '.join(RULE_SETS)}" if close else hint,
+        )
+    file = resources.files(__package__) / f"{name}.dl"
+    return Program.parse(Source(f"{name}.dl", file.read_text(encoding="utf-8")))
