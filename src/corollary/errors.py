@@ -48,6 +48,7 @@ CODES: dict[str, str] = {
     "E308": "unknown algorithm",
     "E309": "algorithm that cannot maintain the program",
     "E310": "change that is not committed",
+    "E320": "fact that is not in the materialization",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional part not installed",

@@ -1,0 +1,479 @@
+"""A smallest proof of a fact of a materialization; nothing is stored for it.
+
+Idea: the height of an explicit fact is 0, that of another one 1 + the greatest height of the body
+facts of some rule instance, the instance being chosen so that this is least: the first round of
+naive evaluation that derives the fact. What rules negate or aggregate is complete and counts as
+given. `support` finds the instances of a fact in the materialization, so facts that a proof may
+need are found backward from the goal, ring by ring (the *cone*); `derive` restricted to the cone
+finds forward which of them have a proof.
+
+Invariants: the cone of depth d holds every fact that a proof of height d may need; so the goal has
+height at most d exactly if rounds 1 … d inside that cone derive it. The cone grows until the goal
+is proved, by a proof of height h say, and then to depth h; no proof is smaller than the one that is
+found then. An instance is chosen for a fact of height k among those whose body facts have smaller
+heights, so that no fact supports itself. Of these instances one is taken, among the first
+thousand of each rule, with the fewest premises that need a proof, then with the least sum of their
+heights; the number of facts in the whole proof is not minimized.
+
+Cost: follows the instances of the facts in the cone, not the materialization; facts of height 1 are
+not expanded. Cones can be huge (in a transitive closure over n nodes by a rule that is not linear
+there are n³ instances): after `budget` instances, backward chaining that stops early
+(`backward_forward`) finds some proof instead, stratum by stratum from the goal downward, and
+`Proof.least` tells that it may not be of least height. Aggregated facts are shown as a sample, each
+with a proof of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, cast
+
+import numpy as np
+
+from corollary.algorithms.aggregates import Aggregation, is_internal, without_aggregates
+from corollary.algorithms.backward_forward import BackwardForward
+from corollary.algorithms.step import Step, finish
+from corollary.algorithms.strata import CompiledStrata
+from corollary.core.compile import TRIPLES, CompiledRule, Pattern, constant_id, home_terms
+from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Engine, F
+from corollary.core.proof import Proof
+from corollary.core.statistics import Statistics
+from corollary.core.tables import atom_of, body_tables, encode, joined
+from corollary.errors import InvalidInput, OperationFailed
+from corollary.lang.printer import Printer
+from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import (
+    TRIPLE,
+    TYPE,
+    Aggregate,
+    Atom,
+    Binding,
+    Constant,
+    Filter,
+    Negation,
+    Rule,
+    Variable,
+)
+
+BUDGET = 1_000_000  # instances; about 0.2 s of the columnar engine
+_SAMPLE = 5  # instances that stand for those of an aggregate
+_LOOKED_AT = 1000  # instances of a rule among which one is chosen
+
+Key = tuple[Predicate, tuple[int, ...]]  # a fact
+
+
+def explain(
+    fact: Atom,
+    program: Program,
+    strata: CompiledStrata,
+    facts: F,
+    explicit: F,
+    engine: Engine[F],
+    *,
+    budget: int = BUDGET,
+) -> Proof:
+    """A proof of least height (see above) of a fact of the materialization `facts`.
+
+    `facts` holds the relations of aggregates too. See `Maintainer.explain`.
+    """
+    goal = encode([fact], engine.dictionary)
+    if not len(engine.facts(goal).intersection(facts)):
+        raise InvalidInput(
+            "E320",
+            f"{Printer(program.prefixes).atom(fact)} is not in the materialization",
+            "it is neither an explicit fact nor derived by a rule",
+        )
+    [(predicate, rows)] = goal.items()
+    search = _Search(strata, facts, explicit, engine, budget)
+    key = (predicate, tuple(rows[0].tolist()))
+    search.prove(key)
+    return _Builder(search, program).build(key)
+
+
+class _TooWide(Exception):
+    """The cone has more instances than the budget."""
+
+
+@dataclass(frozen=True)
+class _Stages(Generic[F]):
+    """Facts by height: `truth[k]` holds what is given or has a proof of height at most k."""
+
+    truth: list[F]
+    heights: dict[Key, int]
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """The rule instance that proves a fact."""
+
+    rule: CompiledRule
+    bindings: tuple[int, ...]
+    body: tuple[Key, ...]
+
+
+class _Search(Generic[F]):
+    """Which instance proves which fact."""
+
+    def __init__(
+        self, strata: CompiledStrata, facts: F, explicit: F, engine: Engine[F], budget: int
+    ) -> None:
+        self.strata, self.facts, self.explicit, self.engine = strata, facts, explicit, engine
+        self.left = budget
+        self.least = True
+        self.chosen: dict[Key, _Instance] = {}
+        self.samples: dict[Key, list[tuple[Key, ...]]] = {}  # of aggregates
+        self.nothing = engine.facts({})
+
+    @property
+    def dictionary(self) -> Dictionary:
+        return self.engine.dictionary
+
+    @cached_property
+    def aggregations(self) -> dict[Predicate, Aggregation]:
+        """The aggregations by the relations that hold their results."""
+        return {a.rule.head.predicate: a for s in self.strata.strata for a in s.aggregations}
+
+    @cached_property
+    def given(self) -> F:
+        """What needs no proof: explicit facts, and the results of aggregates."""
+        results = self.facts.only(self.aggregations) if self.aggregations else self.nothing
+        return self.explicit.union(results) if len(results) else self.explicit
+
+    def prove(self, goal: Key) -> None:
+        """Choose instances for the goal, for all they use, and for samples of aggregates."""
+        pending = {goal}
+        while pending:
+            pending = self._sampled(pending) - self.chosen.keys()
+            pending -= self._members(pending, self.explicit)
+            if not pending:
+                return
+            if self.least:
+                try:
+                    pending = self._extract(self._least(self._facts(pending)), pending)
+                    continue
+                except _TooWide:
+                    self.least = False
+            stratum = max(self._owner(key) for key in pending)
+            now = {key for key in pending if self._owner(key) == stratum}
+            found = self._extract(self._some(stratum, self._facts(now)), now)
+            pending = pending - now | found
+
+    # -- proofs of least height ----------------------------------------------------------------
+
+    def _least(self, goals: F) -> _Stages[F]:
+        """The facts of the cone by height, until all goals have theirs."""
+        cone = proved = ready = self.nothing  # `ready` has height 1
+        ring, depth, bound = goals, 1, 0
+        while True:
+            cone = cone.union(ring)
+            at_once = self._derivable(ring, self.given)
+            ready = ready.union(at_once)
+            if not bound:
+                proved = self._saturated(cone, ring, proved, at_once)
+                if not len(goals.difference(proved)):
+                    stages = self._staged(cone, self.given, ready, goals)
+                    bound = len(stages.truth) - 1
+            if bound and depth >= bound:
+                return self._staged(cone, self.given, ready, goals)
+            ring = self._premises(ring.difference(ready)).difference(cone)
+            depth += 1
+            if not len(ring):
+                return self._staged(cone, self.given, ready, goals)
+
+    def _derivable(self, heads: F, facts: F) -> F:
+        """The heads that a rule derives from the facts in one step."""
+        rules = self._rules(heads)
+        return self.engine.derive(rules, facts, negative=self.facts, heads=heads).facts
+
+    def _saturated(self, cone: F, ring: F, proved: F, at_once: F) -> F:
+        """All facts of the cone that have a proof inside it, whatever its height."""
+        delta = at_once
+        if len(proved):
+            true = self.given.union(proved)
+            delta = delta.union(self._derivable(ring.difference(at_once), true))
+        while len(delta):
+            proved = proved.union(delta)
+            true = self.given.union(proved)
+            left = cone.difference(proved)
+            if not len(left):
+                return proved
+            delta = self._consequences(true, delta, left)
+        return proved
+
+    def _consequences(self, facts: F, delta: F, heads: F) -> F:
+        rules = self._rules(heads)
+        derived = self.engine.derive(rules, facts, negative=self.facts, delta=delta, heads=heads)
+        return derived.facts.difference(facts)
+
+    def _staged(self, cone: F, given: F, ready: F, goals: F) -> _Stages[F]:
+        """The rounds of naive evaluation inside the cone, until they reach the goals."""
+        truth, heights = [given], dict[Key, int]()
+        delta = ready
+        while len(delta):
+            heights |= dict.fromkeys(self._keys(delta), len(truth))
+            truth.append(truth[-1].union(delta))
+            goals = goals.difference(delta)
+            if not len(goals):
+                return _Stages(truth, heights)
+            left = cone.difference(truth[-1])
+            delta = self._consequences(truth[-1], delta, left) if len(left) else self.nothing
+        raise OperationFailed(
+            "E407", "a fact of the materialization does not follow from the facts"
+        )
+
+    def _premises(self, heads: F) -> F:
+        """What the instances of the heads read that is not given."""
+        tables = []
+        if len(heads):
+            rules = self._rules(heads)
+            for support in self.engine.support(rules, heads, within=self.facts):
+                self.left -= len(support.bindings)
+                if self.left < 0:
+                    raise _TooWide
+                tables.append(body_tables(support, self.dictionary, self._may_be_derived))
+        return self.engine.facts(joined(tables)).difference(self.given)
+
+    def _may_be_derived(self, predicate: Predicate) -> bool:
+        if is_internal(predicate):
+            return False
+        return predicate.relation == TRIPLE or self.strata.owner(predicate) is not None
+
+    # -- some proofs, where cones are too wide ---------------------------------------------------
+
+    def _some(self, number: int, goals: F) -> _Stages[F]:
+        """Facts of a stratum that prove the goals from explicit facts and lower strata."""
+        stratum, nothing = self.strata.strata[number], self.nothing
+        step = Step(
+            self.engine,
+            stratum,
+            Statistics("explain", ""),
+            frozenset(),
+            self.facts,
+            self.facts,
+            self.explicit,
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+        )
+        search = BackwardForward[F]().search(step)
+        given = search.true
+        finish(search.prove(goals))
+        cone = search.proved.difference(given)
+        return self._staged(cone, given, self._derivable(cone, given), goals)
+
+    # -- instances -----------------------------------------------------------------------------
+
+    def _extract(self, stages: _Stages[F], goals: Iterable[Key]) -> set[Key]:
+        """Choose an instance for each goal and all they use; returns what has no stage."""
+        unknown: set[Key] = set()
+        todo = list(goals)
+        while todo:
+            key = todo.pop()
+            if key in self.chosen:
+                continue
+            if key not in stages.heights:
+                unknown.add(key)
+                continue
+            instance = self.chosen[key] = self._choose(key, stages)
+            todo += instance.body
+        return unknown
+
+    def _choose(self, key: Key, stages: _Stages[F]) -> _Instance:
+        """The first instance of a fact that needs the fewest premises with proofs of their own."""
+        heights, height = stages.heights, stages.heights[key]
+        head = self._facts([key])
+        best: tuple[tuple[int, int], _Instance] | None = None
+        seen: dict[CompiledRule, int] = {}
+        for support in self.engine.support(
+            self._rules(head), head, within=stages.truth[height - 1], negative=self.facts
+        ):
+            rule = support.rule
+            if seen.get(rule, 0) >= _LOOKED_AT:
+                continue
+            rows = support.bindings[:_LOOKED_AT].tolist()
+            seen[rule] = seen.get(rule, 0) + len(rows)
+            for row in rows:
+                body = tuple(_key(pattern, row, self.dictionary) for pattern in rule.body)
+                needed = [heights[premise] for premise in {*body} if premise in heights]
+                cost = len(needed), sum(needed)
+                if best is None or cost < best[0]:
+                    best = cost, _Instance(rule, tuple(row), body)
+            if best is not None and best[0] == (0, 0):
+                break
+        assert best is not None, "a fact of height k has an instance in what is lower"
+        return best[1]
+
+    def _sampled(self, keys: set[Key]) -> set[Key]:
+        """The results of aggregates among the facts replaced by facts that they come from."""
+        found = set[Key]()
+        for key in keys:
+            aggregation = self.aggregations.get(key[0])
+            if aggregation is None:
+                found.add(key)
+            elif key not in self.samples:
+                self.samples[key] = self._sample(key, aggregation)
+                found |= {premise for body in self.samples[key][:_SAMPLE] for premise in body}
+        return found
+
+    def _sample(self, key: Key, aggregation: Aggregation) -> list[tuple[Key, ...]]:
+        """The bodies of some of an aggregate's matches, one more than are shown."""
+        values = dict(zip(aggregation.rule.source.head.terms, key[1], strict=True))
+        touching = aggregation.touching
+        group = tuple(values[term] for term in touching.source.head.terms)
+        heads = self._facts([(touching.head.predicate, group)])
+        for support in self.engine.support([touching], heads, within=self.facts):
+            return [
+                tuple(_key(pattern, row, self.dictionary) for pattern in touching.body)
+                for row in support.bindings[: _SAMPLE + 1].tolist()
+            ]
+        return []
+
+    # -- facts and keys --------------------------------------------------------------------------
+
+    def _facts(self, keys: Iterable[Key]) -> F:
+        rows: dict[Predicate, list[tuple[int, ...]]] = {}
+        for predicate, row in keys:
+            rows.setdefault(predicate, []).append(row)
+        return self.engine.facts(
+            {
+                p: np.array(found, np.uint32).reshape(len(found), len(found[0]))
+                for p, found in rows.items()
+            }
+        )
+
+    def _keys(self, facts: F) -> Iterable[Key]:
+        return [(p, tuple(row)) for p in facts.predicates() for row in facts.rows(p).tolist()]
+
+    def _members(self, keys: set[Key], facts: F) -> set[Key]:
+        return {*self._keys(self._facts(keys).intersection(facts))} if keys else set()
+
+    def _owner(self, key: Key) -> int:
+        owner = self.strata.owner(key[0])
+        assert owner is not None, "what no rule derives is explicit"
+        return owner
+
+    def _rules(self, heads: F) -> Sequence[CompiledRule]:
+        """The rules that may derive such heads."""
+        owners = {self.strata.owner(predicate) for predicate in heads.predicates()}
+        numbers = sorted(owner for owner in owners if owner is not None)
+        return [rule for number in numbers for rule in self.strata.strata[number].rules]
+
+
+def _key(pattern: Pattern, row: Sequence[int], dictionary: Dictionary) -> Key:
+    """The fact that a body atom reads in an instance."""
+    ids = [row[a] if a >= 0 else constant_id(a) for a in pattern.arguments]
+    if not pattern.wide:
+        return pattern.predicate, tuple(ids)
+    if pattern.predicate == TRIPLES:
+        subject, label, object_ = ids
+        property_ = dictionary.term(label)
+        if property_ != TYPE:
+            return Predicate(TRIPLE, property_), (subject, object_)
+        ids = [subject, object_]
+    return Predicate(TRIPLE, TYPE, dictionary.term(ids[1])), (ids[0],)
+
+
+class _Builder:
+    """Chosen instances as a proof."""
+
+    def __init__(self, search: _Search[Any], program: Program) -> None:
+        self.search = search
+        self.program = program
+        self.proofs: dict[Key, Proof] = {}
+        # As the program writes them: equal rules may differ in name, and aggregates are replaced.
+        self.rules = {without_aggregates([rule])[0]: rule for rule in program.rules}
+
+    def build(self, goal: Key) -> Proof:
+        """The proof of a fact; premises first, without recursion, as proofs can be high."""
+        stack = [goal]
+        while stack:
+            key = stack[-1]
+            missing = [premise for premise in self._needed(key) if premise not in self.proofs]
+            if missing and key not in self.proofs:
+                stack += missing
+                continue
+            stack.pop()
+            if key not in self.proofs:
+                self.proofs[key] = self._proof(key, root=key == goal)
+        return self.proofs[goal]
+
+    def _needed(self, key: Key) -> list[Key]:
+        instance = self.search.chosen.get(key)
+        needed = list[Key]()
+        for premise in instance.body if instance is not None else ():
+            if premise in self.search.samples:
+                needed += self._sampled(premise)
+            else:
+                needed.append(premise)
+        return needed
+
+    def _sampled(self, key: Key) -> list[Key]:
+        """The facts that stand for what an aggregate was computed from."""
+        bodies = self.search.samples[key][:_SAMPLE]
+        return list(dict.fromkeys(premise for body in bodies for premise in body))
+
+    def _proof(self, key: Key, *, root: bool) -> Proof:
+        predicate, row = key
+        prefixes = self.program.prefixes
+        fact = atom_of(predicate, self.search.dictionary.terms(row))
+        instance = self.search.chosen.get(key)
+        if instance is None:
+            return Proof(fact, explicit=True, prefixes=prefixes)
+        source = instance.rule.source
+        written = self.rules.get(source, source)
+        premises = tuple(self._premises(instance, written))
+        least = self.search.least or not root
+        return Proof(fact, written, premises=premises, least=least, prefixes=prefixes)
+
+    def _premises(self, instance: _Instance, written: Rule) -> Iterable[Proof]:
+        body = iter(instance.body)
+        values = self._values(instance)
+        for literal, shown in zip(instance.rule.source.body, written.body, strict=True):
+            if isinstance(literal, Atom):
+                key = next(body)
+                if isinstance(shown, Aggregate):
+                    yield self._aggregate(key, shown)
+                else:
+                    yield self.proofs[key]
+            elif isinstance(literal, Negation):
+                yield Proof(
+                    Negation(_substituted(literal.atom, values)), prefixes=self.program.prefixes
+                )
+            else:
+                assert isinstance(literal, Filter), "aggregates were replaced by atoms"
+
+    def _values(self, instance: _Instance) -> dict[Variable, Constant]:
+        """The variables of an instance in the order of `compile_rule`, with their values."""
+        atoms = (part for part in instance.rule.source.body if isinstance(part, Atom))
+        terms = (term for atom in atoms for term in home_terms(atom))
+        variables = dict.fromkeys(term for term in terms if isinstance(term, Variable))
+        found = self.search.dictionary.terms(instance.bindings)
+        return dict(zip(variables, found, strict=True))
+
+    def _aggregate(self, key: Key, shown: Aggregate) -> Proof:
+        """An aggregate with the values of its group and its results."""
+        terms = self.search.dictionary.terms(key[1])
+        group = terms[: len(shown.group)]
+        values = dict(zip(shown.group, group, strict=True))
+        bindings = [
+            Binding(b.function, values.get(b.argument, b.argument), result)  # type: ignore[arg-type]
+            for b, result in zip(shown.bindings, terms[len(group) :], strict=True)
+        ]
+        fact = Aggregate(
+            tuple(_substituted(atom, values) for atom in shown.atoms),
+            cast("tuple[Variable, ...]", tuple(group)),
+            cast("tuple[Binding, ...]", tuple(bindings)),
+        )
+        premises = tuple(self.proofs[premise] for premise in self._sampled(key))
+        more = len(self.search.samples[key]) > _SAMPLE
+        return Proof(fact, premises=premises, more=more, prefixes=self.program.prefixes)
+
+
+def _substituted(atom: Atom, values: dict[Variable, Constant]) -> Atom:
+    terms = (values.get(term, term) if isinstance(term, Variable) else term for term in atom.terms)
+    return Atom(atom.relation, tuple(terms))
