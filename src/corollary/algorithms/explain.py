@@ -16,16 +16,21 @@ thousand of each rule, with the fewest premises that need a proof, then with the
 heights; the number of facts in the whole proof is not minimized.
 
 Cost: follows the instances of the facts in the cone, not the materialization; facts of height 1 are
-not expanded. Cones can be huge (in a transitive closure over n nodes by a rule that is not linear
-there are n³ instances): after `budget` instances, backward chaining that stops early
-(`backward_forward`) finds some proof instead, stratum by stratum from the goal downward, and
-`Proof.least` tells that it may not be of least height. Aggregated facts are shown as a sample, each
-with a proof of its own.
+not expanded. Cones can be huge: in a transitive closure over n nodes by a rule that is not linear
+there are n³ instances. When the next ring would go beyond the budget,
+1. one round of evaluation gives all facts of height 1, so that the same cone decides about proofs
+   of one step more;
+2. else a proof is looked for among instances with at most one premise of height above 1, which
+   makes such rules linear; it may be of least height, and if that is not sure `Proof.least` says so;
+3. if there is none, backward chaining that stops early (`backward_forward`) finds some proof,
+   stratum by stratum from the goal downward.
+Aggregated facts are shown as a sample, each with a proof of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, cast
@@ -59,7 +64,10 @@ from corollary.lang.syntax import (
     Variable,
 )
 
-BUDGET = 1_000_000  # instances; about 0.2 s of the columnar engine
+BUDGET = 100_000  # instances that a search looks at before it settles for less
+_TOGETHER = 64  # heads whose instances are looked for at once, so that the budget is kept
+_WIDE = 64  # instances that count for a head of a ring with more heads than that
+_LINEAR = 10  # budgets for a linear search
 _SAMPLE = 5  # instances that stand for those of an aggregate
 _LOOKED_AT = 1000  # instances of a rule among which one is chosen
 
@@ -105,6 +113,24 @@ class _Stages(Generic[F]):
     truth: list[F]
     heights: dict[Key, int]
 
+    @property
+    def height(self) -> int:
+        """The greatest height."""
+        return len(self.truth) - 1
+
+    def add(self, facts: F, keys: Iterable[Key]) -> None:
+        """The facts of one height more."""
+        self.heights.update(dict.fromkeys(keys, len(self.truth)))
+        self.truth.append(self.truth[-1].union(facts))
+
+
+def _found(stages: _Stages[F] | None) -> _Stages[F]:
+    if stages is None:
+        raise OperationFailed(
+            "E407", "a fact of the materialization does not follow from the facts"
+        )
+    return stages
+
 
 @dataclass(frozen=True)
 class _Instance:
@@ -122,7 +148,7 @@ class _Search(Generic[F]):
         self, strata: CompiledStrata, facts: F, explicit: F, engine: Engine[F], budget: int
     ) -> None:
         self.strata, self.facts, self.explicit, self.engine = strata, facts, explicit, engine
-        self.left = budget
+        self.budget = self.left = budget
         self.least = True
         self.chosen: dict[Key, _Instance] = {}
         self.samples: dict[Key, list[tuple[Key, ...]]] = {}  # of aggregates
@@ -151,53 +177,61 @@ class _Search(Generic[F]):
             pending -= self._members(pending, self.explicit)
             if not pending:
                 return
-            if self.least:
-                try:
-                    pending = self._extract(self._least(self._facts(pending)), pending)
-                    continue
-                except _TooWide:
-                    self.least = False
-            stratum = max(self._owner(key) for key in pending)
-            now = {key for key in pending if self._owner(key) == stratum}
-            found = self._extract(self._some(stratum, self._facts(now)), now)
-            pending = pending - now | found
+            try:
+                self.left = self.budget
+                pending = self._extract(self._least(self._facts(pending)), pending)
+            except _TooWide:
+                self.least, self.left = False, sys.maxsize
+                stratum = max(self._owner(key) for key in pending)
+                now = {key for key in pending if self._owner(key) == stratum}
+                found = self._extract(self._some(stratum, self._facts(now)), now)
+                pending = pending - now | found
 
     # -- proofs of least height ----------------------------------------------------------------
 
     def _least(self, goals: F) -> _Stages[F]:
         """The facts of the cone by height, until all goals have theirs."""
+        given = self.given
         cone = proved = ready = self.nothing  # `ready` has height 1
-        ring, depth, bound = goals, 1, 0
-        while True:
+        stages: _Stages[F] | None = None
+        ring, depth = goals, 1
+        while len(ring):
             cone = cone.union(ring)
-            at_once = self._derivable(ring, self.given)
-            ready = ready.union(at_once)
-            if not bound:
-                proved = self._saturated(cone, ring, proved, at_once)
-                if not len(goals.difference(proved)):
-                    stages = self._staged(cone, self.given, ready, goals)
-                    bound = len(stages.truth) - 1
-            if bound and depth >= bound:
-                return self._staged(cone, self.given, ready, goals)
-            ring = self._premises(ring.difference(ready)).difference(cone)
+            try:
+                at_once = self._derivable(ring, given)
+                ready = ready.union(at_once)
+                if stages is None:
+                    proved = self._saturated(given, cone, ring, proved, at_once)
+                    if not len(goals.difference(proved)):
+                        stages = self._staged(cone, given, ready, goals)
+                if stages is not None and depth >= stages.height:
+                    break
+                ring = ring.difference(ready)
+                if len(ring) > _TOGETHER:
+                    self._spend(_WIDE * len(ring))
+                ring = self._premises(ring, given).difference(cone)
+            except _TooWide:
+                if stages is None:
+                    return self._beyond(goals, cone, depth)
+                self.least = False
+                return stages
             depth += 1
-            if not len(ring):
-                return self._staged(cone, self.given, ready, goals)
+        return _found(self._staged(cone, given, ready, goals))
 
     def _derivable(self, heads: F, facts: F) -> F:
         """The heads that a rule derives from the facts in one step."""
         rules = self._rules(heads)
         return self.engine.derive(rules, facts, negative=self.facts, heads=heads).facts
 
-    def _saturated(self, cone: F, ring: F, proved: F, at_once: F) -> F:
+    def _saturated(self, given: F, cone: F, ring: F, proved: F, at_once: F) -> F:
         """All facts of the cone that have a proof inside it, whatever its height."""
         delta = at_once
         if len(proved):
-            true = self.given.union(proved)
+            true = given.union(proved)
             delta = delta.union(self._derivable(ring.difference(at_once), true))
         while len(delta):
             proved = proved.union(delta)
-            true = self.given.union(proved)
+            true = given.union(proved)
             left = cone.difference(proved)
             if not len(left):
                 return proved
@@ -207,35 +241,47 @@ class _Search(Generic[F]):
     def _consequences(self, facts: F, delta: F, heads: F) -> F:
         rules = self._rules(heads)
         derived = self.engine.derive(rules, facts, negative=self.facts, delta=delta, heads=heads)
+        self._spend(derived.instances)
         return derived.facts.difference(facts)
 
-    def _staged(self, cone: F, given: F, ready: F, goals: F) -> _Stages[F]:
+    def _staged(
+        self, cone: F, given: F, ready: F, goals: F, limit: int = sys.maxsize
+    ) -> _Stages[F] | None:
         """The rounds of naive evaluation inside the cone, until they reach the goals."""
-        truth, heights = [given], dict[Key, int]()
+        stages = _Stages([given], {})
         delta = ready
-        while len(delta):
-            heights |= dict.fromkeys(self._keys(delta), len(truth))
-            truth.append(truth[-1].union(delta))
+        while len(delta) and stages.height < limit:
+            stages.add(delta, self._keys(delta))
             goals = goals.difference(delta)
             if not len(goals):
-                return _Stages(truth, heights)
-            left = cone.difference(truth[-1])
-            delta = self._consequences(truth[-1], delta, left) if len(left) else self.nothing
-        raise OperationFailed(
-            "E407", "a fact of the materialization does not follow from the facts"
-        )
+                return stages
+            left = cone.difference(stages.truth[-1])
+            if not len(left):
+                return None
+            delta = self._consequences(stages.truth[-1], delta, left)
+        return None
 
-    def _premises(self, heads: F) -> F:
+    def _premises(self, heads: F, given: F, **restricted: F) -> F:
         """What the instances of the heads read that is not given."""
         tables = []
-        if len(heads):
-            rules = self._rules(heads)
-            for support in self.engine.support(rules, heads, within=self.facts):
-                self.left -= len(support.bindings)
-                if self.left < 0:
-                    raise _TooWide
+        rules = self._rules(heads)
+        within = restricted or {"within": self.facts}
+        for part in self._parts(heads):
+            for support in self.engine.support(rules, part, negative=self.facts, **within):
+                self._spend(len(support.bindings))
                 tables.append(body_tables(support, self.dictionary, self._may_be_derived))
-        return self.engine.facts(joined(tables)).difference(self.given)
+        return self.engine.facts(joined(tables)).difference(given)
+
+    def _parts(self, facts: F) -> Iterator[F]:
+        for predicate in facts.predicates():
+            rows = facts.rows(predicate)
+            for start in range(0, len(rows), _TOGETHER):
+                yield self.engine.facts({predicate: rows[start : start + _TOGETHER]})
+
+    def _spend(self, instances: int) -> None:
+        self.left -= instances
+        if self.left < 0:
+            raise _TooWide
 
     def _may_be_derived(self, predicate: Predicate) -> bool:
         if is_internal(predicate):
@@ -243,6 +289,33 @@ class _Search(Generic[F]):
         return predicate.relation == TRIPLE or self.strata.owner(predicate) is not None
 
     # -- some proofs, where cones are too wide ---------------------------------------------------
+
+    def _beyond(self, goals: F, cone: F, depth: int) -> _Stages[F]:
+        """Stages for goals whose height is above `depth`, where the next ring is too wide."""
+        last = max(self._owner(key) for key in self._keys(goals))
+        rules = [rule for stratum in self.strata.strata[: last + 1] for rule in stratum.rules]
+        derived = self.engine.derive(rules, self.given, negative=self.facts).facts
+        given = derived.union(self.given)
+        goals = goals.difference(given)  # the others have height 1
+        self.left = _LINEAR * self.budget
+        left = cone.difference(given)
+        stages = self._staged(left, given, self._derivable(left, given), goals, limit=depth)
+        return stages or self._linear(goals, given, depth + 2)
+
+    def _linear(self, goals: F, given: F, bound: int) -> _Stages[F]:
+        """Facts that prove the goals by instances with at most one premise that is not given."""
+        cone = proved = self.nothing
+        ring = goals
+        while len(ring):
+            cone = cone.union(ring)
+            proved = self._saturated(given, cone, ring, proved, self._derivable(ring, given))
+            if not len(goals.difference(proved)):
+                stages = _found(self._staged(cone, given, self._derivable(cone, given), goals))
+                self.least = self.least and stages.height + 1 <= bound
+                return stages
+            ring = ring.difference(proved)
+            ring = self._premises(ring, given, within=given, unproved=self.facts).difference(cone)
+        raise _TooWide
 
     def _some(self, number: int, goals: F) -> _Stages[F]:
         """Facts of a stratum that prove the goals from explicit facts and lower strata."""
@@ -264,7 +337,7 @@ class _Search(Generic[F]):
         given = search.true
         finish(search.prove(goals))
         cone = search.proved.difference(given)
-        return self._staged(cone, given, self._derivable(cone, given), goals)
+        return _found(self._staged(cone, given, self._derivable(cone, given), goals))
 
     # -- instances -----------------------------------------------------------------------------
 
