@@ -21,7 +21,7 @@ there are n³ instances. When the next ring would go beyond the budget,
 1. one round of evaluation gives all facts of height 1, so that the same cone decides about proofs
    of one step more;
 2. else a proof is looked for among instances with at most one premise of height above 1, which
-   makes such rules linear; it may be of least height, and if that is not sure `Proof.least` says so;
+   makes such rules linear; if it may not be of least height, `Proof.least` says so;
 3. if there is none, backward chaining that stops early (`backward_forward`) finds some proof,
    stratum by stratum from the goal downward.
 Aggregated facts are shown as a sample, each with a proof of its own.
@@ -33,45 +33,32 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, cast
+from typing import Generic
 
 import numpy as np
 
-from corollary.algorithms.aggregates import Aggregation, is_internal, without_aggregates
+from corollary.algorithms.aggregates import Aggregation, is_internal
 from corollary.algorithms.backward_forward import BackwardForward
+from corollary.algorithms.instances import SAMPLE, Builder, Chosen, Instance, Key
 from corollary.algorithms.step import Step, finish
 from corollary.algorithms.strata import CompiledStrata
-from corollary.core.compile import TRIPLES, CompiledRule, Pattern, constant_id, home_terms
+from corollary.core.compile import TRIPLES, CompiledRule, Pattern, constant_id
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
-from corollary.core.tables import atom_of, body_tables, encode, joined
+from corollary.core.tables import body_tables, encode, joined
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import (
-    TRIPLE,
-    TYPE,
-    Aggregate,
-    Atom,
-    Binding,
-    Constant,
-    Filter,
-    Negation,
-    Rule,
-    Variable,
-)
+from corollary.lang.syntax import TRIPLE, TYPE, Atom
 
 BUDGET = 100_000  # instances that a search looks at before it settles for less
 _TOGETHER = 64  # heads whose instances are looked for at once, so that the budget is kept
-_WIDE = 64  # instances that count for a head of a ring with more heads than that
+_WIDE = 256  # instances that a head counts for in a ring of more: it may take long to find few
 _LINEAR = 10  # budgets for a linear search
-_SAMPLE = 5  # instances that stand for those of an aggregate
 _LOOKED_AT = 1000  # instances of a rule among which one is chosen
-
-Key = tuple[Predicate, tuple[int, ...]]  # a fact
 
 
 def explain(
@@ -99,7 +86,7 @@ def explain(
     search = _Search(strata, facts, explicit, engine, budget)
     key = (predicate, tuple(rows[0].tolist()))
     search.prove(key)
-    return _Builder(search, program).build(key)
+    return Builder(search.chosen, program, engine.dictionary).build(key)
 
 
 class _TooWide(Exception):
@@ -132,15 +119,6 @@ def _found(stages: _Stages[F] | None) -> _Stages[F]:
     return stages
 
 
-@dataclass(frozen=True)
-class _Instance:
-    """The rule instance that proves a fact."""
-
-    rule: CompiledRule
-    bindings: tuple[int, ...]
-    body: tuple[Key, ...]
-
-
 class _Search(Generic[F]):
     """Which instance proves which fact."""
 
@@ -149,9 +127,7 @@ class _Search(Generic[F]):
     ) -> None:
         self.strata, self.facts, self.explicit, self.engine = strata, facts, explicit, engine
         self.budget = self.left = budget
-        self.least = True
-        self.chosen: dict[Key, _Instance] = {}
-        self.samples: dict[Key, list[tuple[Key, ...]]] = {}  # of aggregates
+        self.chosen = Chosen()
         self.nothing = engine.facts({})
 
     @property
@@ -173,7 +149,7 @@ class _Search(Generic[F]):
         """Choose instances for the goal, for all they use, and for samples of aggregates."""
         pending = {goal}
         while pending:
-            pending = self._sampled(pending) - self.chosen.keys()
+            pending = self._sampled(pending) - self.chosen.instances.keys()
             pending -= self._members(pending, self.explicit)
             if not pending:
                 return
@@ -181,7 +157,7 @@ class _Search(Generic[F]):
                 self.left = self.budget
                 pending = self._extract(self._least(self._facts(pending)), pending)
             except _TooWide:
-                self.least, self.left = False, sys.maxsize
+                self.chosen.least, self.left = False, sys.maxsize
                 stratum = max(self._owner(key) for key in pending)
                 now = {key for key in pending if self._owner(key) == stratum}
                 found = self._extract(self._some(stratum, self._facts(now)), now)
@@ -213,7 +189,7 @@ class _Search(Generic[F]):
             except _TooWide:
                 if stages is None:
                     return self._beyond(goals, cone, depth)
-                self.least = False
+                self.chosen.least = False
                 return stages
             depth += 1
         return _found(self._staged(cone, given, ready, goals))
@@ -261,13 +237,17 @@ class _Search(Generic[F]):
             delta = self._consequences(stages.truth[-1], delta, left)
         return None
 
-    def _premises(self, heads: F, given: F, **restricted: F) -> F:
+    def _premises(
+        self, heads: F, given: F, *, within: F | None = None, unproved: F | None = None
+    ) -> F:
         """What the instances of the heads read that is not given."""
         tables = []
         rules = self._rules(heads)
-        within = restricted or {"within": self.facts}
+        within = self.facts if within is None else within
         for part in self._parts(heads):
-            for support in self.engine.support(rules, part, negative=self.facts, **within):
+            for support in self.engine.support(
+                rules, part, within=within, negative=self.facts, unproved=unproved
+            ):
                 self._spend(len(support.bindings))
                 tables.append(body_tables(support, self.dictionary, self._may_be_derived))
         return self.engine.facts(joined(tables)).difference(given)
@@ -311,7 +291,7 @@ class _Search(Generic[F]):
             proved = self._saturated(given, cone, ring, proved, self._derivable(ring, given))
             if not len(goals.difference(proved)):
                 stages = _found(self._staged(cone, given, self._derivable(cone, given), goals))
-                self.least = self.least and stages.height + 1 <= bound
+                self.chosen.least &= stages.height + 1 <= bound
                 return stages
             ring = ring.difference(proved)
             ring = self._premises(ring, given, within=given, unproved=self.facts).difference(cone)
@@ -347,20 +327,20 @@ class _Search(Generic[F]):
         todo = list(goals)
         while todo:
             key = todo.pop()
-            if key in self.chosen:
+            if key in self.chosen.instances:
                 continue
             if key not in stages.heights:
                 unknown.add(key)
                 continue
-            instance = self.chosen[key] = self._choose(key, stages)
+            instance = self.chosen.instances[key] = self._choose(key, stages)
             todo += instance.body
         return unknown
 
-    def _choose(self, key: Key, stages: _Stages[F]) -> _Instance:
+    def _choose(self, key: Key, stages: _Stages[F]) -> Instance:
         """The first instance of a fact that needs the fewest premises with proofs of their own."""
         heights, height = stages.heights, stages.heights[key]
         head = self._facts([key])
-        best: tuple[tuple[int, int], _Instance] | None = None
+        best: tuple[tuple[int, int], Instance] | None = None
         seen: dict[CompiledRule, int] = {}
         for support in self.engine.support(
             self._rules(head), head, within=stages.truth[height - 1], negative=self.facts
@@ -375,7 +355,7 @@ class _Search(Generic[F]):
                 needed = [heights[premise] for premise in {*body} if premise in heights]
                 cost = len(needed), sum(needed)
                 if best is None or cost < best[0]:
-                    best = cost, _Instance(rule, tuple(row), body)
+                    best = cost, Instance(rule, tuple(row), body)
             if best is not None and best[0] == (0, 0):
                 break
         assert best is not None, "a fact of height k has an instance in what is lower"
@@ -388,9 +368,9 @@ class _Search(Generic[F]):
             aggregation = self.aggregations.get(key[0])
             if aggregation is None:
                 found.add(key)
-            elif key not in self.samples:
-                self.samples[key] = self._sample(key, aggregation)
-                found |= {premise for body in self.samples[key][:_SAMPLE] for premise in body}
+            elif key not in self.chosen.samples:
+                self.chosen.samples[key] = self._sample(key, aggregation)
+                found |= {premise for body in self.chosen.samples[key][:SAMPLE] for premise in body}
         return found
 
     def _sample(self, key: Key, aggregation: Aggregation) -> list[tuple[Key, ...]]:
@@ -402,7 +382,7 @@ class _Search(Generic[F]):
         for support in self.engine.support([touching], heads, within=self.facts):
             return [
                 tuple(_key(pattern, row, self.dictionary) for pattern in touching.body)
-                for row in support.bindings[: _SAMPLE + 1].tolist()
+                for row in support.bindings[: SAMPLE + 1].tolist()
             ]
         return []
 
@@ -449,104 +429,3 @@ def _key(pattern: Pattern, row: Sequence[int], dictionary: Dictionary) -> Key:
             return Predicate(TRIPLE, property_), (subject, object_)
         ids = [subject, object_]
     return Predicate(TRIPLE, TYPE, dictionary.term(ids[1])), (ids[0],)
-
-
-class _Builder:
-    """Chosen instances as a proof."""
-
-    def __init__(self, search: _Search[Any], program: Program) -> None:
-        self.search = search
-        self.program = program
-        self.proofs: dict[Key, Proof] = {}
-        # As the program writes them: equal rules may differ in name, and aggregates are replaced.
-        self.rules = {without_aggregates([rule])[0]: rule for rule in program.rules}
-
-    def build(self, goal: Key) -> Proof:
-        """The proof of a fact; premises first, without recursion, as proofs can be high."""
-        stack = [goal]
-        while stack:
-            key = stack[-1]
-            missing = [premise for premise in self._needed(key) if premise not in self.proofs]
-            if missing and key not in self.proofs:
-                stack += missing
-                continue
-            stack.pop()
-            if key not in self.proofs:
-                self.proofs[key] = self._proof(key, root=key == goal)
-        return self.proofs[goal]
-
-    def _needed(self, key: Key) -> list[Key]:
-        instance = self.search.chosen.get(key)
-        needed = list[Key]()
-        for premise in instance.body if instance is not None else ():
-            if premise in self.search.samples:
-                needed += self._sampled(premise)
-            else:
-                needed.append(premise)
-        return needed
-
-    def _sampled(self, key: Key) -> list[Key]:
-        """The facts that stand for what an aggregate was computed from."""
-        bodies = self.search.samples[key][:_SAMPLE]
-        return list(dict.fromkeys(premise for body in bodies for premise in body))
-
-    def _proof(self, key: Key, *, root: bool) -> Proof:
-        predicate, row = key
-        prefixes = self.program.prefixes
-        fact = atom_of(predicate, self.search.dictionary.terms(row))
-        instance = self.search.chosen.get(key)
-        if instance is None:
-            return Proof(fact, explicit=True, prefixes=prefixes)
-        source = instance.rule.source
-        written = self.rules.get(source, source)
-        premises = tuple(self._premises(instance, written))
-        least = self.search.least or not root
-        return Proof(fact, written, premises=premises, least=least, prefixes=prefixes)
-
-    def _premises(self, instance: _Instance, written: Rule) -> Iterable[Proof]:
-        body = iter(instance.body)
-        values = self._values(instance)
-        for literal, shown in zip(instance.rule.source.body, written.body, strict=True):
-            if isinstance(literal, Atom):
-                key = next(body)
-                if isinstance(shown, Aggregate):
-                    yield self._aggregate(key, shown)
-                else:
-                    yield self.proofs[key]
-            elif isinstance(literal, Negation):
-                yield Proof(
-                    Negation(_substituted(literal.atom, values)), prefixes=self.program.prefixes
-                )
-            else:
-                assert isinstance(literal, Filter), "aggregates were replaced by atoms"
-
-    def _values(self, instance: _Instance) -> dict[Variable, Constant]:
-        """The variables of an instance in the order of `compile_rule`, with their values."""
-        atoms = (part for part in instance.rule.source.body if isinstance(part, Atom))
-        terms = (term for atom in atoms for term in home_terms(atom))
-        variables = dict.fromkeys(term for term in terms if isinstance(term, Variable))
-        found = self.search.dictionary.terms(instance.bindings)
-        return dict(zip(variables, found, strict=True))
-
-    def _aggregate(self, key: Key, shown: Aggregate) -> Proof:
-        """An aggregate with the values of its group and its results."""
-        terms = self.search.dictionary.terms(key[1])
-        group = terms[: len(shown.group)]
-        values = dict(zip(shown.group, group, strict=True))
-        bindings = [
-            Binding(b.function, values.get(b.argument, b.argument), result)  # type: ignore[arg-type]
-            for b, result in zip(shown.bindings, terms[len(group) :], strict=True)
-        ]
-        fact = Aggregate(
-            tuple(_substituted(atom, values) for atom in shown.atoms),
-            cast("tuple[Variable, ...]", tuple(group)),
-            cast("tuple[Binding, ...]", tuple(bindings)),
-        )
-        premises = tuple(self.proofs[premise] for premise in self._sampled(key))
-        more = len(self.search.samples[key]) > _SAMPLE
-        return Proof(fact, premises=premises, more=more, prefixes=self.program.prefixes)
-
-
-def _substituted(atom: Atom, values: dict[Variable, Constant]) -> Atom:
-    terms = (values.get(term, term) if isinstance(term, Variable) else term for term in atom.terms)
-    return Atom(atom.relation, tuple(terms))
