@@ -12,12 +12,12 @@ import numpy as np
 
 from corollary.algorithms import seminaive
 from corollary.cli.arguments import add_resources, positive
-from corollary.cli.engines import ENGINES, encoded, make_engine
 from corollary.cli.progress import Clock, Limits, Progress
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.statistics import Statistics
 from corollary.files.facts import FORMATS, Column, Table, read_facts, write_facts
+from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
 from corollary.lang import reference
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program

@@ -128,6 +128,10 @@ class Parser:
             return None
         return found
 
+    def atom(self) -> Atom:
+        """One atom, ground or not."""
+        return self._atom()
+
     def rule(self) -> Rule:
         """`[name] head :- body .`"""
         start = self._token.start
