@@ -98,6 +98,22 @@ def test_sessions_of_the_algorithms(page: Path, tmp_path: Path) -> None:
             assert found.startswith("commit  algorithm")
 
 
+PYTHON_PAGES = ("explain.md", "knowledge-base.md")
+
+
+@pytest.mark.parametrize("name", PYTHON_PAGES)
+def test_python_in_the_docs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The blocks of a page run one after the other; the block that follows is what one prints."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for code, output in re.findall(r"```python\n(.*?)```\n(?:```\n(.*?)```)?", text, re.DOTALL):
+        exec(code, names)
+        assert capsys.readouterr().out == output
+
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
