@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -12,7 +12,15 @@ import pyarrow as pa
 
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
-from corollary.core.compile import TRIPLES, compile_rule, home
+from corollary.core.compile import (
+    TRIPLES,
+    TYPES,
+    CompiledRule,
+    compile_rule,
+    covers,
+    home,
+    home_terms,
+)
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.proof import Proof
@@ -25,7 +33,8 @@ from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, Parser
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, Atom, Rule, Variable
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
 
@@ -207,18 +216,22 @@ class KnowledgeBase:
         )
 
     def _matching(self, atom: Atom) -> Any:
-        """The facts that match an atom."""
+        """The facts that match an atom.
+
+        An atom with a variable property or class is read as one for each property or class, so that
+        no table of all triples is made, which updates would have to keep.
+        """
         facts = self._maintainer.facts
-        predicate = home(atom)
-        variables = [term for term in atom.terms if isinstance(term, Variable)]
-        if len({*variables}) == len(variables):
-            if predicate == TRIPLES or atom.relation != TRIPLE:
-                if len(variables) == len(atom.terms):
-                    return facts.only([predicate])
-            elif len(variables) == (1 if predicate.member_of is not None else 2):
-                return facts.only([predicate])
-        rule = compile_rule(Rule(atom, (atom,)), self._dictionary)
-        return self._engine.derive([rule], facts).facts
+        whole: list[Predicate] = []
+        rules: list[CompiledRule] = []
+        for narrow in _narrow(atom, facts):
+            terms = home_terms(narrow)
+            if len({*terms}) == len(terms) and all(isinstance(term, Variable) for term in terms):
+                whole.append(home(narrow))
+            else:
+                rules.append(compile_rule(Rule(narrow, (narrow,)), self._dictionary))
+        found = facts.only(whole)
+        return found.union(self._engine.derive(rules, facts).facts) if rules else found
 
     # -- for transactions --------------------------------------------------------------------------
 
@@ -266,6 +279,31 @@ class KnowledgeBase:
             self._dictionary,
             Printer(self._prefixes),
         )
+
+
+def _narrow(atom: Atom, facts: Facts) -> Iterator[Atom]:
+    """The atom with the properties and classes that there are in the place of its variables."""
+    wide = home(atom)
+    if wide not in (TRIPLES, TYPES):
+        yield atom
+        return
+    for predicate in facts.predicates():
+        if not covers(wide, predicate):
+            continue
+        values: dict[Term, Term] = {}
+        for term, value in zip(
+            atom.terms[1:], (predicate.property, predicate.member_of), strict=True
+        ):
+            if value is not None and values.setdefault(term, value) != value:
+                break
+        else:
+            terms = tuple(values.get(term, term) for term in atom.terms)
+            # A constant is not replaced, and must be what the predicate has.
+            if all(
+                old == new or isinstance(old, Variable)
+                for old, new in zip(atom.terms, terms, strict=True)
+            ):
+                yield Atom(TRIPLE, terms)
 
 
 def _split(facts: Any, explicit: Any) -> tuple[Facts, Facts]:
