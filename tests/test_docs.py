@@ -78,11 +78,11 @@ def test_programs_in_the_docs_parse(path: Path) -> None:
             Program.parse(example)
 
 
-PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
+PAGES = [*sorted((ROOT / "docs" / "algorithms").glob("*.md")), ROOT / "docs" / "explain.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
-def test_sessions_of_the_algorithms(page: Path, tmp_path: Path) -> None:
+def test_sessions(page: Path, tmp_path: Path) -> None:
     """Commands begin with `$`, their further lines with `>`; what they print follows."""
     for session in re.findall(r"```console\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
         commands, output = "", ""

@@ -52,7 +52,7 @@ from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, Atom
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, Variable
 
 BUDGET = 100_000  # instances that a search looks at before it settles for less
 _TOGETHER = 64  # heads whose instances are looked for at once, so that the budget is kept
@@ -75,8 +75,12 @@ def explain(
 
     `facts` holds the relations of aggregates too. See `Maintainer.explain`.
     """
+    if any(isinstance(term, Variable) for term in fact.terms):
+        text = Printer(program.prefixes).atom(fact)
+        raise InvalidInput("E208", f"one fact is explained at a time, but {text} has variables")
     goal = encode([fact], engine.dictionary)
-    if not len(engine.facts(goal).intersection(facts)):
+    fits = program.arities.get(fact.relation, len(fact.terms)) == len(fact.terms)
+    if not fits or not len(engine.facts(goal).intersection(facts)):
         raise InvalidInput(
             "E320",
             f"{Printer(program.prefixes).atom(fact)} is not in the materialization",

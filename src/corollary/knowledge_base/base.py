@@ -25,12 +25,12 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.proof import Proof
 from corollary.core.tables import Tables, encode
-from corollary.errors import InvalidInput, InvalidProgram, Source, nearest
+from corollary.errors import InvalidInput, nearest
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
-from corollary.lang.parser import WELL_KNOWN_PREFIXES, Parser
+from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -170,11 +170,7 @@ class KnowledgeBase:
         q(1)   by q(?x) :- p(?x, ?y)
         └─ p(1, "a")   explicit
         """
-        atom = self._pattern(fact)
-        if any(isinstance(term, Variable) for term in atom.terms):
-            text = Printer(self._prefixes).atom(atom)
-            raise InvalidInput("E208", f"one fact is explained at a time, but {text} has variables")
-        return self._maintainer.explain(atom)
+        return self._maintainer.explain(self._pattern(fact))
 
     def __repr__(self) -> str:
         rules = len(self.program.rules)
@@ -193,10 +189,7 @@ class KnowledgeBase:
             if arity is None:
                 self._unknown(name[1])
             return Atom(name[1], tuple(Variable(f"v{number}") for number in range(arity)))
-        parser = Parser(Source("<pattern>", pattern), self._prefixes)
-        atom = parser.alone(Parser.atom)
-        if atom is None or parser.problems:
-            raise InvalidProgram(parser.problems)
+        atom = parse_atom(pattern, self._prefixes, "<pattern>")
         self._check(atom)
         return atom
 
