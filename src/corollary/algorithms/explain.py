@@ -117,9 +117,7 @@ class _Stages(Generic[F]):
 
 def _found(stages: _Stages[F] | None) -> _Stages[F]:
     if stages is None:
-        raise OperationFailed(
-            "E407", "a fact of the materialization does not follow from the facts"
-        )
+        raise OperationFailed("E407", "the materialization is not what follows from the facts")
     return stages
 
 
@@ -161,7 +159,7 @@ class _Search(Generic[F]):
                 self.left = self.budget
                 pending = self._extract(self._least(self._facts(pending)), pending)
             except _TooWide:
-                self.chosen.least, self.left = False, sys.maxsize
+                self.chosen.least = False
                 stratum = max(self._owner(key) for key in pending)
                 now = {key for key in pending if self._owner(key) == stratum}
                 found = self._extract(self._some(stratum, self._facts(now)), now)
@@ -216,12 +214,12 @@ class _Search(Generic[F]):
             if not len(left):
                 return proved
             delta = self._consequences(true, delta, left)
+            self._spend(len(delta))
         return proved
 
     def _consequences(self, facts: F, delta: F, heads: F) -> F:
         rules = self._rules(heads)
         derived = self.engine.derive(rules, facts, negative=self.facts, delta=delta, heads=heads)
-        self._spend(derived.instances)
         return derived.facts.difference(facts)
 
     def _staged(
@@ -304,18 +302,18 @@ class _Search(Generic[F]):
     def _some(self, number: int, goals: F) -> _Stages[F]:
         """Facts of a stratum that prove the goals from explicit facts and lower strata."""
         stratum, nothing = self.strata.strata[number], self.nothing
-        step = Step(
+        step = Step(  # in which nothing changes
             self.engine,
             stratum,
-            Statistics("explain", ""),
-            frozenset(),
-            self.facts,
-            self.facts,
-            self.explicit,
-            nothing,
-            nothing,
-            nothing,
-            nothing,
+            Statistics("explain", "some proof"),
+            added_rules=frozenset(),
+            before=self.facts,
+            facts=self.facts,
+            explicit=self.explicit,
+            deleted=nothing,
+            inserted=nothing,
+            lost=nothing,
+            gained=nothing,
         )
         search = BackwardForward[F]().search(step)
         given = search.true
