@@ -443,6 +443,18 @@ def test_algorithms(algorithm: str) -> None:
     assert tx.changes.statistics.algorithm == algorithm
 
 
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("spark")
+def test_on_spark() -> None:
+    kb = KnowledgeBase(CLOSURE, engine="spark")
+    with kb.transaction() as tx:
+        tx.insert("edge(1, 2) . edge(2, 3) .")
+    assert len(tx.changes) == 5
+    assert kb.facts("path(1, ?y)")["arg1"].to_pylist() == ["2", "3"]
+    assert kb.explain("path(1, 3)").height == 2
+
+
 def test_import_is_quick_and_lazy() -> None:
     code = (
         "import corollary, sys; print(*(m in sys.modules for m in ('numba', 'numpy', 'pyspark')))"
