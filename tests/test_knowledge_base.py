@@ -222,6 +222,7 @@ def test_rules_come_and_go() -> None:
         (lambda tx: tx.insert(["edge"]), "E321"),
         (lambda tx: tx.insert([(object(), 2)], relation="edge"), "E321"),
         (lambda tx: tx.insert("edge(1, 2) .", relation="edge"), "E321"),
+        (lambda tx: tx.insert([(1, 2, 3)], relation="[]"), "E321"),
         (lambda tx: tx.insert([(1, 2, 3)]), "E213"),
         (lambda tx: tx.insert(("<a>", "b c", "<d>")), "E101"),
         (lambda tx: tx.insert(pa.table({"x": [1]})), "E321"),
@@ -422,6 +423,21 @@ def test_patterns() -> None:
     assert {pattern: kb.count(pattern) for pattern in counts} == counts
     assert {pattern: kb.facts(pattern).num_rows for pattern in counts} == counts
     assert {pattern: pattern in kb for pattern in counts} == {p: n > 0 for p, n in counts.items()}
+
+
+def test_prefixes_of_data() -> None:
+    kb = KnowledgeBase("[?x, a, ?d] :- [?x, a, ?c], [?c, rdfs:subClassOf, ?d] .")
+    with kb.transaction() as tx:
+        tx.insert("@prefix ex: <http://example.org/> . ex:a a ex:C . ex:C rdfs:subClassOf ex:D .")
+    assert str(kb.explain("ex:D(ex:a)")) == (
+        "[ex:a, a, ex:D]   by [?x, a, ?d] :- [?x, a, ?c], [?c, rdfs:subClassOf, ?d]\n"
+        "├─ [ex:a, a, ex:C]   explicit\n"
+        "└─ [ex:C, rdfs:subClassOf, ex:D]   explicit"
+    )
+    with kb.transaction() as tx:
+        tx.insert("@prefix ex: <http://other.org/> . ex:b a ex:C .")
+    assert str(tx.changes) == "+ [<http://other.org/b>, a, <http://other.org/C>]"
+    assert kb.prefixes["ex"] == "http://example.org/", "a known prefix keeps its meaning"
 
 
 def test_aggregates_are_not_shown() -> None:

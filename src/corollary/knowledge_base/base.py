@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -170,7 +171,8 @@ class KnowledgeBase:
         q(1)   by q(?x) :- p(?x, ?y)
         └─ p(1, "a")   explicit
         """
-        return self._maintainer.explain(self._pattern(fact))
+        proof = self._maintainer.explain(self._pattern(fact))
+        return replace(proof, prefixes=self.prefixes)
 
     def __repr__(self) -> str:
         rules = len(self.program.rules)

@@ -48,6 +48,7 @@ _IGNORED = r"(?:\s|#[^\n]*\n|%[^\n]*\n|//[^\n]*\n|@?prefix\s+\S*\s*<[^>]*>\s*\.?
 _RULE_LANGUAGE = re.compile(
     rf"{_IGNORED}(?:(?:<[^>\s]*>|[\w:.\-]+)\s*\(|\[\s*[^\s,\]]+\s*,|\w+\s*\.)", re.IGNORECASE
 )
+_NAME = re.compile(r"[^\W\d]\w*\Z")
 _TRIPLE_NAMES = (("subject", "predicate", "object"), ("s", "p", "o"))
 
 
@@ -63,6 +64,8 @@ class DataReader:
 
     def facts(self, data: Any, relation: str | None = None) -> Tables:
         """Facts in any form but that of files."""
+        if relation is not None and not _NAME.match(relation):
+            raise InvalidInput("E321", f"'{relation}' cannot be the name of a relation")
         if isinstance(data, str) and _module(data) == "builtins":
             return self._text(data, relation)
         if isinstance(data, Program):
