@@ -255,6 +255,13 @@ def test_samples_of_aggregates() -> None:
     )
 
 
+def test_aggregated_facts_do_not_count_for_the_height() -> None:
+    edges = "".join(f"edge({n}, {n + 1}) . " for n in range(20))
+    rule = "reach(?x, ?n) :- AGGREGATE(path(?x, ?y) ON ?x BIND count(?y) AS ?n) ."
+    proof = explained(CHAIN + rule + edges, "reach(0, 20)", budget=5)
+    assert (proof.height, proof.least) == (1, True)
+
+
 def test_a_fact_that_is_not_there() -> None:
     with pytest.raises(InvalidInput, match=r"path\(5, 1\) is not in the materialization") as caught:
         explained(CHAIN, "path(5, 1)")

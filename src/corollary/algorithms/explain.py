@@ -148,22 +148,33 @@ class _Search(Generic[F]):
         return self.explicit.union(results) if len(results) else self.explicit
 
     def prove(self, goal: Key) -> None:
-        """Choose instances for the goal, for all they use, and for samples of aggregates."""
-        pending = {goal}
+        """Choose instances for the goal, for all they use, and then for samples of aggregates."""
+        pending = self._proved({goal})
+        least = self.chosen.least
         while pending:
-            pending = self._sampled(pending) - self.chosen.instances.keys()
-            pending -= self._members(pending, self.explicit)
-            if not pending:
-                return
+            sampled = {premise for key in pending for premise in self._sampled(key)}
+            pending = self._proved(sampled)
+        self.chosen.least = least  # heights of aggregated facts do not count
+
+    def _proved(self, goals: set[Key]) -> set[Key]:
+        """Choose instances for the goals and all they use; returns results of aggregates."""
+        results = set[Key]()
+        while goals:
+            results |= {key for key in goals if key[0] in self.aggregations}
+            goals = goals - results - self.chosen.instances.keys()
+            goals -= self._members(goals, self.explicit)
+            if not goals:
+                break
             try:
                 self.left = self.budget
-                pending = self._extract(self._least(self._facts(pending)), pending)
+                goals = self._extract(self._least(self._facts(goals)), goals)
             except _TooWide:
                 self.chosen.least = False
-                stratum = max(self._owner(key) for key in pending)
-                now = {key for key in pending if self._owner(key) == stratum}
+                stratum = max(self._owner(key) for key in goals)
+                now = {key for key in goals if self._owner(key) == stratum}
                 found = self._extract(self._some(stratum, self._facts(now)), now)
-                pending = pending - now | found
+                goals = goals - now | found
+        return results
 
     # -- proofs of least height ----------------------------------------------------------------
 
@@ -363,17 +374,12 @@ class _Search(Generic[F]):
         assert best is not None, "a fact of height k has an instance in what is lower"
         return best[1]
 
-    def _sampled(self, keys: set[Key]) -> set[Key]:
-        """The results of aggregates among the facts replaced by facts that they come from."""
-        found = set[Key]()
-        for key in keys:
-            aggregation = self.aggregations.get(key[0])
-            if aggregation is None:
-                found.add(key)
-            elif key not in self.chosen.samples:
-                self.chosen.samples[key] = self._sample(key, aggregation)
-                found |= {premise for body in self.chosen.samples[key][:SAMPLE] for premise in body}
-        return found
+    def _sampled(self, key: Key) -> set[Key]:
+        """Facts that the result of an aggregate comes from, if it was not asked for before."""
+        if key in self.chosen.samples:
+            return set()
+        bodies = self.chosen.samples[key] = self._sample(key, self.aggregations[key[0]])
+        return {premise for body in bodies[:SAMPLE] for premise in body}
 
     def _sample(self, key: Key, aggregation: Aggregation) -> list[tuple[Key, ...]]:
         """The bodies of some of an aggregate's matches, one more than are shown."""
