@@ -78,7 +78,10 @@ def test_programs_in_the_docs_parse(path: Path) -> None:
             Program.parse(example)
 
 
-PAGES = [*sorted((ROOT / "docs" / "algorithms").glob("*.md")), ROOT / "docs" / "generate.md"]
+PAGES = [
+    *sorted((ROOT / "docs" / "algorithms").glob("*.md")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "generate")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
@@ -114,6 +117,22 @@ def test_python_sessions(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
     assert test.examples
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
+
+
+PYTHON_PAGES = ("explain.md", "knowledge-base.md")
+
+
+@pytest.mark.parametrize("name", PYTHON_PAGES)
+def test_python_in_the_docs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The blocks of a page run one after the other; the block that follows is what one prints."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for code, output in re.findall(r"```python\n(.*?)```\n(?:```\n(.*?)```)?", text, re.DOTALL):
+        exec(code, names)
+        assert capsys.readouterr().out == output
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -81,6 +81,38 @@ def test_auxiliary_relations_are_not_written(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["edge.facts"]
 
 
+def test_explain(closure: Path) -> None:
+    command = ("run", closure / "closure.dl", "--facts", closure, "--explain")
+    done = corollary(*command, "path(a, 3)")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        'path("a", 3)   by path(?x, ?z) :- path(?x, ?y), edge(?y, ?z)\n'
+        '├─ path("a", "b")   by path(?x, ?y) :- edge(?x, ?y)\n'
+        '│  └─ edge("a", "b")   explicit\n'
+        '└─ edge("b", 3)   explicit\n'
+    )
+    for flags in (["--explain-format", "json"], ["--json"]):
+        found = json.loads(corollary(*command, "path(a, 3)", *flags).stdout)
+        assert [premise["explicit"] for premise in found["premises"]] == [False, True]
+    assert corollary(*command, "path(a, 3)", "--explain-format", "dot").stdout.count("->") == 3
+
+
+@pytest.mark.parametrize(
+    ("fact", "code"),
+    [
+        ("path(3, a)", "E340"),
+        ("path(3)", "E340"),
+        ("nowhere(3)", "E340"),
+        ("path(?x, a)", "E208"),
+        ("path(a", "E101"),
+    ],
+)
+def test_explain_what_is_not_there(closure: Path, fact: str, code: str) -> None:
+    done = corollary("run", closure / "closure.dl", "--facts", closure, "--explain", fact)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert code in done.stderr
+
+
 def test_json(closure: Path) -> None:
     done = corollary("run", closure / "closure.dl", "--facts", closure, "--json")
     report = json.loads(done.stdout)

@@ -436,7 +436,7 @@ def support_finds_the_instances_of_heads(make: MakeEngine, example: Example) -> 
     rules, sets = example
     dictionary = Dictionary()
     engine = make(dictionary)
-    within = Sets(sets.positive, sets.positive)
+    within = Sets(sets.positive, sets.negative)
     of_rules = {rule: within.instances(rule) for rule in rules}
     derivable = {head for rule, found in of_rules.items() for head in heads(rule, found)}
     # Some heads that have instances, and some facts that may have none.
@@ -448,6 +448,7 @@ def support_finds_the_instances_of_heads(make: MakeEngine, example: Example) -> 
         [compile_rule(rule, dictionary) for rule in rules],
         engine.facts(encode(wanted, dictionary)),
         within=engine.facts(encode(sets.positive, dictionary)),
+        negative=engine.facts(encode(sets.negative, dictionary)),
     ):
         numbers = _numbers(support.rule)
         assert support.bindings.shape[1] == support.rule.bound == len(numbers)

@@ -17,6 +17,7 @@ from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.choose import Auto, worth_rematerializing
 from corollary.algorithms.counted import CountedBackwardForward, CountedDRed, recount
 from corollary.algorithms.dred import DRed
+from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.fp_update import FPUpdate
 from corollary.algorithms.modular.framework import Module
 from corollary.algorithms.modular.update import (
@@ -31,12 +32,13 @@ from corollary.algorithms.strata import CompiledStrata, CompiledStratum, ModuleK
 from corollary.core.changes import Changes
 from corollary.core.compile import CompiledRule
 from corollary.core.engine import Derived, Engine, F
+from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Graph, Predicate
-from corollary.lang.syntax import Rule
+from corollary.lang.syntax import Atom, Rule
 
 OnStratum = Callable[[int, int, int, int], None]  # stratum, strata, rounds so far, facts
 
@@ -180,6 +182,19 @@ class Maintainer(Generic[F]):
             _missing(program, state.program),
             _missing(state.program, program),
             statistics,
+        )
+
+    def explain(self, fact: Atom, *, budget: int = BUDGET) -> Proof:
+        """A smallest proof of a fact, looking at so many instances (`algorithms.explain`)."""
+        state = self._state
+        return explain(
+            fact,
+            state.program,
+            state.strata,
+            state.facts,
+            state.explicit,
+            self.engine,
+            budget=budget,
         )
 
     def verify(self) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from corollary.algorithms.maintain import ALGORITHMS, Maintainer
 from corollary.cli.arguments import add_resources
-from corollary.cli.engines import ENGINES, encoded, make_engine
 from corollary.cli.progress import Limits, Progress
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
@@ -28,6 +27,7 @@ from corollary.errors import (
     Source,
 )
 from corollary.files.facts import Table, read_facts
+from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.script import ScriptCommit, parse_script

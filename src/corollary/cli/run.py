@@ -12,14 +12,17 @@ import numpy as np
 
 from corollary.algorithms import seminaive
 from corollary.algorithms.constraints import Inconsistency, Violation, inconsistencies
+from corollary.algorithms.maintain import Maintainer
 from corollary.cli.arguments import add_resources, positive
-from corollary.cli.engines import ENGINES, encoded, make_engine
 from corollary.cli.progress import Clock, Limits, Progress
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.statistics import Statistics
+from corollary.errors import InvalidInput
 from corollary.files.facts import FORMATS, Column, Table, read_facts, write_facts
+from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
 from corollary.lang import reference
+from corollary.lang.parser import parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule, is_auxiliary
@@ -62,6 +65,17 @@ def add_arguments(commands: Any) -> None:
         help="what evaluates the rules: columnar (in process), spark, or reference (slow and"
         " simple) (default: columnar)",
     )
+    parser.add_argument(
+        "--explain",
+        metavar="FACT",
+        help="print a smallest proof of a fact such as 'path(1, 3)', and nothing else",
+    )
+    parser.add_argument(
+        "--explain-format",
+        choices=("tree", "json", "dot"),
+        default="tree",
+        help="of the proof: a tree, JSON, or a graph for Graphviz (default: tree)",
+    )
     add_resources(parser)
     parser.add_argument(
         "--no-modules",
@@ -88,6 +102,9 @@ def run(options: argparse.Namespace) -> None:
         program = Program.load(options.program)
         tables = read_facts(options.facts, program) if options.facts else []
         clock.lap("read")
+        if options.explain is not None:
+            _explain(program, tables, options, progress)
+            return
         if options.engine == "reference":
             explicit, results, statistics, found = _run_reference(program, tables, progress)
         else:
@@ -168,6 +185,33 @@ def _run_engine(
         clock.lap("materialize")
         found = list(inconsistencies(program, done.facts, engine, examples=_SHOWN))
     return len(explicit), results, done.statistics, found
+
+
+def _explain(
+    program: Program, tables: list[Table], options: argparse.Namespace, progress: Progress
+) -> None:
+    fact = parse_atom(options.explain, program.prefixes, "--explain")
+    if options.engine == "reference":
+        raise InvalidInput("E341", "the reference engine gives no proofs", "use --engine columnar")
+    dictionary = Dictionary()
+    engine = make_engine(
+        options.engine, dictionary, threads=options.threads, limit_memory=options.limit_memory
+    )
+    maintainer = Maintainer(
+        Program.of(program.rules, prefixes=program.prefixes),
+        engine.facts(encoded(program, tables, dictionary)),
+        engine,
+        modules=not options.no_modules,
+        on_progress=progress,
+    )
+    proof = maintainer.explain(fact)
+    match "json" if options.json else options.explain_format:
+        case "json":
+            print(json.dumps(proof.to_json(), ensure_ascii=False))
+        case "dot":
+            print(proof.to_dot())
+        case _:
+            print(proof)
 
 
 def result_tables(facts: Facts, dictionary: Dictionary) -> Iterator[Table]:

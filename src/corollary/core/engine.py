@@ -172,13 +172,16 @@ class Engine(Protocol[F]):
         heads: F,
         *,
         within: F,
+        negative: F | None = None,
         unproved: F | None = None,
         several: bool = False,
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds in `within`, rule by rule.
 
+        The instances of a rule may come in several pieces, so that one who needs a few can stop.
         With `unproved`, the body may also hold there: instances with exactly one body fact that is
-        not in `within` (at least two if `several`). Negated atoms read `within`.
+        not in `within` (at least two if `several`). Negated atoms read `negative`, which is
+        `within` if left out.
         """
         ...
 

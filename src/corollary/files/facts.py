@@ -97,11 +97,31 @@ def read_table(path: Path, relation: str, arity: int) -> Table:
         table = typed.read_columns(path, len(names))
     else:
         table = _read_text(path, names)
-    columns = [_column(column) for column in table.columns]
+    columns = [term_column(column) for column in table.columns]
     if arity == 0 and any(term != _UNIT for term in columns[0].terms):
         row = next(row for row, term in enumerate(columns[0], 1) if term != _UNIT)
         raise _row_error(path, row, 1, "expected (), the only fact of a relation without arguments")
     return Table(relation, columns)
+
+
+def is_table(path: Path) -> bool:
+    """Whether the file's name is that of a table of facts."""
+    return _suffix(path) in (*_DELIMITERS, *typed.SUFFIXES)
+
+
+def relation_of(path: Path) -> str:
+    """The relation that a file is named after."""
+    return path.name.split(".")[0]
+
+
+def columns_in(path: Path) -> int:
+    """The number of columns of a table file, told by its first row."""
+    if path.suffix in typed.SUFFIXES:
+        return typed.columns_in(path)
+    with _lines(path) as lines:
+        first = next((line for line in lines if line.strip("\r\n")), "").rstrip("\r\n")
+    usual = _DELIMITERS[_suffix(path)]
+    return max(len(next(_rows([first], delimiter), [])) for delimiter in {usual, "\t"})
 
 
 def _read_text(path: Path, names: list[str]) -> pa.Table:
@@ -211,7 +231,7 @@ def _files(folder: Path) -> dict[str, list[Path]]:
     for path in paths:
         known = (*_DELIMITERS, *typed.SUFFIXES, _TRIPLES)
         if _suffix(path) in known and not path.name.startswith("."):
-            files.setdefault(path.name.split(".")[0], []).append(path)
+            files.setdefault(relation_of(path), []).append(path)
     return files
 
 
@@ -273,7 +293,8 @@ def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     return csv.reader(lines)
 
 
-def _column(column: pa.ChunkedArray) -> Column:
+def term_column(column: pa.ChunkedArray) -> Column:
+    """A column of Arrow values as terms."""
     encoded = column.combine_chunks().dictionary_encode()
     terms = typed.read_terms(encoded.dictionary)
     return Column(terms, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))

@@ -21,24 +21,34 @@ SUFFIXES = (".parquet", ".arrow", ".feather")
 
 def read_columns(path: Path, columns: int) -> pa.Table:
     """The table of a file, which must have this many columns of readable types."""
-    try:
-        read = parquet.read_table if path.suffix == ".parquet" else feather.read_table
-        table = read(str(path))
-    except (OSError, pa.ArrowInvalid) as error:
-        reason = str(error).splitlines()[0]
-        raise InvalidInput("E301", f"cannot read {path}: {reason}", file=str(path)) from None
+    table = _read(path)
     if table.num_columns != columns:
         found = table.num_columns
         raise _malformed(
             path, min(found, columns) + 1, f"expected {columns} columns, found {found}"
         )
     for number, field in enumerate(table.schema, 1):
-        if not _readable(field.type):
+        if not readable(field.type):
             expected = "expected texts, numbers or booleans"
             raise _malformed(path, number, f"{expected} in '{field.name}', found {field.type}")
         if table.column(number - 1).null_count:
             raise _malformed(path, number, f"expected a value in every row of '{field.name}'")
     return table
+
+
+def columns_in(path: Path) -> int:
+    """The number of columns of a file."""
+    columns: int = _read(path).num_columns
+    return columns
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        read = parquet.read_table if path.suffix == ".parquet" else feather.read_table
+        return read(str(path))
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidInput("E301", f"cannot read {path}: {reason}", file=str(path)) from None
 
 
 def read_terms(values: pa.Array) -> list[Constant]:
@@ -60,7 +70,8 @@ def write_columns(cells: Sequence[pa.Array], path: Path) -> None:
         feather.write_feather(table, str(path))
 
 
-def _readable(kind: pa.DataType) -> bool:
+def readable(kind: pa.DataType) -> bool:
+    """Whether values of the type are terms."""
     return any(
         test(kind)
         for test in (

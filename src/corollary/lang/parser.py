@@ -8,10 +8,10 @@ checked by `validate`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn, TypeVar
 
-from corollary.errors import Diagnostic, Source, Span, nearest
+from corollary.errors import Diagnostic, InvalidProgram, Source, Span, nearest
 from corollary.lang.functions import FUNCTIONS, spelled
 from corollary.lang.lexer import Token, tokenize
 from corollary.lang.syntax import (
@@ -572,3 +572,16 @@ class Parser:
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self.source, start, end)
+
+
+def parse_atom(text: str, prefixes: Mapping[str, str], name: str = "<text>") -> Atom:
+    """The atom that a text consists of; a full stop may follow.
+
+    >>> parse_atom("path(?x, 3)", {}).relation
+    'path'
+    """
+    parser = Parser(Source(name, text), dict(prefixes))
+    atom = parser.alone(Parser._atom)
+    if atom is None or parser.problems:
+        raise InvalidProgram(parser.problems)
+    return atom

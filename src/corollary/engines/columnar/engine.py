@@ -194,10 +194,12 @@ class ColumnarEngine:
         heads: ColumnarFacts,
         *,
         within: ColumnarFacts,
+        negative: ColumnarFacts | None = None,
         unproved: ColumnarFacts | None = None,
         several: bool = False,
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds, rule by rule."""
+        absent = negative if negative is not None else within
         for rule in rules:
             head = Source(rule.head.arguments, heads.relation(rule.head))
             if not head.relation.runs:
@@ -206,15 +208,12 @@ class ColumnarEngine:
             readings = [(tuple(map(within.relation, rule.body)), [])]
             if unproved is not None:
                 readings = open_readings(rule, within, unproved, several)
-            parts = [
-                np.stack([table.columns[v] for v in range(rule.bound)], axis=1)
-                if rule.bound
-                else np.zeros((table.rows, 0), np.uint32)
-                for atoms, outside in readings
-                for table in solve(self._body_of(rule, head, atoms, within, outside), self.space, 0)
-            ]
-            if parts:
-                yield Support(rule, np.concatenate(parts))
+            for atoms, outside in readings:
+                body = self._body_of(rule, head, atoms, absent, outside)
+                for table in solve(body, self.space, 0):
+                    columns = [table.columns[v] for v in range(rule.bound)]
+                    unbound = np.zeros((table.rows, 0), np.uint32)
+                    yield Support(rule, np.stack(columns, axis=1) if columns else unbound)
 
     @assisted
     def reclose(

@@ -128,11 +128,13 @@ class SparkEngine:
         heads: SparkFacts,
         *,
         within: SparkFacts,
+        negative: SparkFacts | None = None,
         unproved: SparkFacts | None = None,
         several: bool = False,
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds, rule by rule."""
-        joins = Joins(within, self.dictionary, self._workspace)
+        absent = negative if negative is not None else within
+        joins = Joins(absent, self.dictionary, self._workspace)
         for rule in rules:
             # H, b₁, …, bₙ, NOT c₁, …: the head is one more atom
             parts = [
@@ -143,7 +145,7 @@ class SparkEngine:
                         rule,
                         Reading(
                             [(rule.head, heads), *atoms],
-                            [*((pattern, within) for pattern in rule.negated), *outside],
+                            [*((pattern, absent) for pattern in rule.negated), *outside],
                         ),
                     )
                 )

@@ -1,4 +1,4 @@
-"""Engines by the names that the command line gives them."""
+"""Engines by name, and facts of programs and files in numbers."""
 
 from __future__ import annotations
 
@@ -42,10 +42,15 @@ def make_engine(
 def encoded(program: Program, tables: Iterable[Table], dictionary: Dictionary) -> Tables:
     """The facts of a program and of files, in numbers."""
     parts = [encode(program.facts, dictionary)]
-    for table in tables:
-        if table.relation != TRIPLE and program.arities[table.relation] == 0:
-            parts.append(encode(table.atoms(), dictionary))
-            continue
-        columns = [dictionary.encode(c.terms)[c.indices] for c in table.columns]
-        parts.append(narrow(table.relation, columns, dictionary))
+    parts += [
+        table_ids(table, program.arities.get(table.relation, 0), dictionary) for table in tables
+    ]
     return joined(parts)
+
+
+def table_ids(table: Table, arity: int, dictionary: Dictionary) -> Tables:
+    """The facts of a table in numbers; `arity` is that of a plain relation."""
+    if table.relation != TRIPLE and arity == 0:
+        return encode(table.atoms(), dictionary)
+    columns = [dictionary.encode(c.terms)[c.indices] for c in table.columns]
+    return narrow(table.relation, columns, dictionary)

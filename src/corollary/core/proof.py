@@ -1,0 +1,161 @@
+"""`Proof`: a derivation of a fact, as a value to print, to draw and to walk through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from corollary.lang.printer import Printer, quote
+from corollary.lang.syntax import Aggregate, Atom, Negation, Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Why a fact holds: the rule that derives it, and proofs of what the rule reads.
+
+    A leaf is an explicit fact, or a negated atom that nothing matches. An aggregate is not proved
+    step by step: its premises are some of the facts that it was computed from. Proofs may share
+    parts, so that they are graphs without cycles rather than trees; two proofs are the same if they
+    are the same object.
+    """
+
+    fact: Atom | Negation | Aggregate  # an aggregate with its values in the place of variables
+    rule: Rule | None = None
+    explicit: bool = False
+    premises: tuple[Proof, ...] = ()
+    more: bool = False  # of an aggregate: whether there are facts beside the premises
+    least: bool = True  # whether the search has made sure that no proof has a smaller height
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def kind(self) -> str:
+        """`explicit`, `derived`, `absent` or `aggregate`."""
+        match self.fact:
+            case Negation():
+                return "absent"
+            case Aggregate():
+                return "aggregate"
+            case _:
+                return "explicit" if self.explicit else "derived"
+
+    def nodes(self) -> Iterator[Proof]:
+        """All parts of the proof, each once, premises before what they prove."""
+        done: set[int] = set()
+        stack = [(self, False)]
+        while stack:
+            node, ready = stack.pop()
+            if ready:
+                yield node
+            elif id(node) not in done:
+                done.add(id(node))
+                stack.append((node, True))
+                stack += [(premise, False) for premise in reversed(node.premises)]
+
+    @cached_property
+    def height(self) -> int:
+        """The most rule applications one above the other; what a rule negates or aggregates is 0.
+
+        An aggregate is read when the facts below it are complete, as a negated atom is.
+        """
+        heights: dict[int, int] = {}
+        for node in self.nodes():
+            derived = node.kind == "derived"
+            above = (heights[id(premise)] for premise in node.premises)
+            heights[id(node)] = 1 + max(above, default=0) if derived else 0
+        return heights[id(self)]
+
+    @cached_property
+    def size(self) -> int:
+        """The number of parts, each counted once."""
+        return sum(1 for _ in self.nodes())
+
+    def __repr__(self) -> str:
+        text = self._printer.body_literal(self.fact)
+        return f"<Proof of {text}: height {self.height}, size {self.size}>"
+
+    @cached_property
+    def _printer(self) -> Printer:
+        return Printer(self.prefixes)
+
+    def _rule_text(self, node: Proof) -> str | None:
+        return self._printer.rule(node.rule).removesuffix(" .") if node.rule else None
+
+    def __str__(self) -> str:
+        """The proof as a tree; what was shown before is named and not shown again."""
+        lines: list[str] = []
+        shown: set[int] = set()
+        stack = [(self, "", "")]
+        while stack:
+            node, lead, below = stack.pop()
+            text = self._printer.body_literal(node.fact)
+            repeated = id(node) in shown and bool(node.premises)
+            shown.add(id(node))
+            if repeated:
+                lines.append(f"{lead}{text}   (proved above)")
+                continue
+            lines.append(f"{lead}{text}   {self._reason(node)}")
+            last = len(node.premises) - 1
+            stack += [
+                (premise, below + ("└─ " if at == last else "├─ "), below + _BELOW[at == last])
+                for at, premise in reversed(list(enumerate(node.premises)))
+            ]
+            if node.more:
+                lines[-1] += f", the first {len(node.premises)} facts of more"
+        if not self.least:
+            lines.append("(the search was cut short: there may be a proof of smaller height)")
+        return "\n".join(lines)
+
+    def _reason(self, node: Proof) -> str:
+        if node.rule is None:
+            return {"absent": "no such fact", "aggregate": "computed from"}.get(
+                node.kind, node.kind
+            )
+        return f"by [{node.rule.name}]" if node.rule.name else f"by {self._rule_text(node)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The proof as nested dictionaries.
+
+        Each has `fact`, `rule`, `explicit`, `premises` and `kind`; the outermost also `height` and
+        `least`. A part that occurs again has no premises there, and `"repeated": true`.
+        """
+        root: dict[str, Any] = {}
+        shown: set[int] = set()
+        stack = [(self, root)]
+        while stack:
+            node, out = stack.pop()
+            out["fact"] = self._printer.body_literal(node.fact)
+            out["rule"] = self._rule_text(node)
+            out["explicit"] = node.explicit
+            out["kind"] = node.kind
+            out["premises"] = []
+            if node.more:
+                out["more"] = True
+            if id(node) in shown and node.premises:
+                out["repeated"] = True
+                continue
+            shown.add(id(node))
+            out["premises"] = [{} for _ in node.premises]
+            stack += reversed(list(zip(node.premises, out["premises"], strict=True)))
+        return root | {"height": self.height, "least": self.least}
+
+    def to_dot(self) -> str:
+        """The proof for Graphviz: every fact once, arrows from a fact to its premises."""
+        numbers = {id(node): number for number, node in enumerate(self.nodes())}
+        lines = ["digraph proof {", "  node [shape=box];"]
+        for node in self.nodes():
+            label = self._printer.body_literal(node.fact)
+            if node.rule is not None:
+                label += f"\n{self._reason(node)}"
+            style = {"explicit": ", style=filled", "absent": ", style=dashed"}.get(node.kind, "")
+            lines.append(f"  n{numbers[id(node)]} [label={quote(label)}{style}];")
+        lines += [
+            f"  n{numbers[id(node)]} -> n{numbers[premise]};"
+            for node in self.nodes()
+            for premise in dict.fromkeys(map(id, node.premises))
+        ]
+        return "\n".join([*lines, "}"])
+
+
+_BELOW = {True: "   ", False: "│  "}

@@ -1,0 +1,6 @@
+"""Knowledge bases: facts and rules, what follows from them, and transactions that change them."""
+
+from corollary.knowledge_base.base import KnowledgeBase
+from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+
+__all__ = ["KnowledgeBase", "Transaction", "TransactionChanges"]

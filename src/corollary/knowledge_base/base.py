@@ -1,0 +1,307 @@
+"""`KnowledgeBase`: facts and rules with their consequences, in memory."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from corollary.algorithms.maintain import Maintainer
+from corollary.core.changes import Changes
+from corollary.core.compile import (
+    TRIPLES,
+    TYPES,
+    CompiledRule,
+    compile_rule,
+    covers,
+    home,
+    home_terms,
+)
+from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Facts
+from corollary.core.proof import Proof
+from corollary.core.tables import Tables, encode
+from corollary.errors import InvalidInput, nearest
+from corollary.knowledge_base.data import DataReader
+from corollary.knowledge_base.engines import ENGINES, make_engine
+from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
+from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
+from corollary.lang.printer import Printer
+from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
+
+_NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
+
+
+class KnowledgeBase:
+    """Facts, rules, and all that follows from them.
+
+    One thread at a time may use a knowledge base; the tables, proofs and changes that it gives are
+    values, which any thread may read.
+
+    >>> rules = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
+    >>> kb = KnowledgeBase(rules)
+    >>> with kb.transaction() as tx:
+    ...     tx.insert("edge(1, 2) . edge(2, 3) .")
+    >>> print(tx.changes)
+    + edge(1, 2)
+    + edge(2, 3)
+    + path(1, 2)
+    + path(1, 3)
+    + path(2, 3)
+    >>> kb.count(), kb.count("path(1, ?y)"), kb.version
+    (5, 2, 1)
+    """
+
+    def __init__(
+        self,
+        program: Program | str = "",
+        *,
+        engine: str = "columnar",
+        algorithm: str = "auto",
+        modules: bool = True,
+        threads: int = 1,
+        limit_memory: int | None = None,
+    ) -> None:
+        """Derive what follows from a program, or its text.
+
+        `engine` is `columnar` or `spark`; `algorithm` and `modules` say how consequences are kept
+        up to date (`Maintainer`).
+        """
+        if isinstance(program, str):
+            program = Program.parse(program)
+        if engine not in ENGINES:
+            raise InvalidInput(
+                "E341", f"there is no engine {engine}", f"there are {', '.join(ENGINES)}"
+            )
+        self._dictionary = Dictionary()
+        self._engine = make_engine(
+            engine, self._dictionary, threads=threads, limit_memory=limit_memory
+        )
+        self._maintainer: Maintainer[Any] = Maintainer(
+            Program.of(program.rules, prefixes=program.prefixes),
+            self._engine.facts(encode(program.facts, self._dictionary)),
+            self._engine,
+            algorithm=algorithm,
+            modules=modules,
+        )
+        self._prefixes = dict(program.prefixes)
+        self._arities = dict(program.arities)
+        self._version = 0
+        self._transaction: Transaction | None = None
+
+    # -- changes ---------------------------------------------------------------------------------
+
+    def transaction(self) -> Transaction:
+        """Changes that are made together: `with kb.transaction() as tx: …`."""
+        return Transaction(self)
+
+    def load(self, *sources: Any, relation: str | None = None) -> TransactionChanges:
+        """Insert facts from files, folders and tables, as one transaction.
+
+        A source is a path or a glob pattern: of a `.dl` file (whose rules are added too), an RDF
+        file, a table `<relation>.facts`, `.csv`, `.parquet` or `.arrow`, or a folder of such files;
+        or an Arrow, pandas or Polars table, or an rdflib graph. Without `relation`, a table has the
+        columns subject, predicate and object.
+        """
+        with self.transaction() as tx:
+            tx.load(*sources, relation=relation)
+        return tx.changes
+
+    # -- what there is -----------------------------------------------------------------------------
+
+    @property
+    def program(self) -> Program:
+        """The rules as they are now."""
+        return self._maintainer.program
+
+    @property
+    def version(self) -> int:
+        """How many transactions there were."""
+        return self._version
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """The prefixes of the program and of loaded data, with the well-known ones."""
+        return MappingProxyType(WELL_KNOWN_PREFIXES | self._prefixes)
+
+    def facts(self, pattern: str | Atom) -> pa.Table:
+        """The facts of a relation, or those that match an atom, explicit ones first.
+
+        The columns are `arg0`, `arg1`, … or, for triples, `subject`, `predicate` and `object`; and
+        `explicit`. Terms are written as cells of facts files are: `3` is a number, `"3"` a string.
+
+        >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .")
+        >>> kb.facts("q").to_pydict()
+        {'arg0': ['1', '2'], 'explicit': [False, False]}
+        >>> kb.facts("p(?x, b)").to_pydict()
+        {'arg0': ['2'], 'arg1': ['b'], 'explicit': [True]}
+        """
+        atom = self._pattern(pattern)
+        found = self._matching(atom)
+        explicit = found.intersection(self._maintainer.explicit)
+        derived = found.difference(explicit)
+        names: tuple[str, ...] = TRIPLE_COLUMNS
+        if atom.relation != TRIPLE:
+            names = tuple(f"arg{number}" for number in range(len(atom.terms)))
+        return relation_table(explicit, derived, names, self._dictionary)
+
+    def count(self, pattern: str | Atom | None = None) -> int:
+        """How many facts there are, or match a pattern as for `facts`."""
+        if pattern is None:
+            return len(self._maintainer.facts)
+        return len(self._matching(self._pattern(pattern)))
+
+    def __contains__(self, fact: str | Atom) -> bool:
+        """Whether there is such a fact."""
+        return self.count(fact) > 0
+
+    def explain(self, fact: str | Atom) -> Proof:
+        """A smallest proof of a fact.
+
+        >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) .")
+        >>> print(kb.explain("q(1)"))
+        q(1)   by q(?x) :- p(?x, ?y)
+        └─ p(1, "a")   explicit
+        """
+        proof = self._maintainer.explain(self._pattern(fact))
+        return replace(proof, prefixes=self.prefixes)
+
+    def __repr__(self) -> str:
+        rules = len(self.program.rules)
+        return f"<KnowledgeBase: {self.count():,} facts, {rules:,} rules, version {self.version}>"
+
+    # -- patterns ----------------------------------------------------------------------------------
+
+    def _pattern(self, pattern: str | Atom) -> Atom:
+        """An atom as text, or the name of a relation."""
+        if isinstance(pattern, Atom):
+            self._check(pattern)
+            return pattern
+        name = _NAME.match(pattern)
+        if name is not None:
+            arity = self._arities.get(name[1])
+            if arity is None:
+                self._unknown(name[1])
+            return Atom(name[1], tuple(Variable(f"v{number}") for number in range(arity)))
+        atom = parse_atom(pattern, self._prefixes, "<pattern>")
+        self._check(atom)
+        return atom
+
+    def _check(self, atom: Atom) -> None:
+        if atom.relation == TRIPLE:
+            return
+        if atom.relation not in self._arities:
+            self._unknown(atom.relation)
+        self._reader().check_arity(atom.relation, len(atom.terms))
+
+    def _unknown(self, relation: str) -> NoReturn:
+        close = nearest(relation, self._arities)
+        raise InvalidInput(
+            "E344",
+            f"there is no relation {relation}",
+            f"did you mean {close}?" if close else "triples are written [?s, ?p, ?o]",
+        )
+
+    def _matching(self, atom: Atom) -> Any:
+        """The facts that match an atom.
+
+        An atom with a variable property or class is read as one for each property or class, so that
+        no table of all triples is made, which updates would have to keep.
+        """
+        facts = self._maintainer.facts
+        whole: list[Predicate] = []
+        rules: list[CompiledRule] = []
+        for narrow in _narrow(atom, facts):
+            terms = home_terms(narrow)
+            if len({*terms}) == len(terms) and all(isinstance(term, Variable) for term in terms):
+                whole.append(home(narrow))
+            else:
+                rules.append(compile_rule(Rule(narrow, (narrow,)), self._dictionary))
+        found = facts.only(whole)
+        return found.union(self._engine.derive(rules, facts).facts) if rules else found
+
+    # -- for transactions --------------------------------------------------------------------------
+
+    def _reader(self) -> DataReader:
+        return DataReader(self._dictionary, self._prefixes, self._arities)
+
+    def _begin(self, transaction: Transaction) -> None:
+        if self._transaction is not None:
+            raise InvalidInput(
+                "E343", "a transaction is already open", "end it before you begin another one"
+            )
+        self._transaction = transaction
+
+    def _end(self) -> None:
+        self._transaction = None
+
+    def _commit(
+        self, requests: list[tuple[bool, Tables]], program: Program, reader: DataReader
+    ) -> TransactionChanges:
+        """Make changes; nothing is different if this fails."""
+        inserted = deleted = self._engine.facts({})
+        for inserts, tables in requests:
+            facts = self._engine.facts(tables)
+            if inserts:
+                inserted, deleted = inserted.union(facts), deleted.difference(facts)
+            else:
+                inserted, deleted = inserted.difference(facts), deleted.union(facts)
+        before, known = self._maintainer.explicit, self.program
+        added = tuple(rule for rule in program.rules if rule not in known)
+        removed = tuple(rule for rule in known.rules if rule not in program)
+        started = time.perf_counter()
+        done = self._maintainer.update(Changes(inserted, deleted, added, removed))
+        statistics = done.statistics
+        assert statistics is not None, "an update has statistics"
+        statistics.seconds["update"] = time.perf_counter() - started
+        self._prefixes, self._arities = reader.prefixes, reader.arities
+        self._version += 1
+        return TransactionChanges(
+            self._version,
+            statistics,
+            done.added_rules,
+            done.removed_rules,
+            _split(done.inserted, self._maintainer.explicit),
+            _split(done.deleted, before),
+            self._dictionary,
+            Printer(self._prefixes),
+        )
+
+
+def _narrow(atom: Atom, facts: Facts) -> Iterator[Atom]:
+    """The atom with the properties and classes that there are in the place of its variables."""
+    wide = home(atom)
+    if wide not in (TRIPLES, TYPES):
+        yield atom
+        return
+    for predicate in facts.predicates():
+        if not covers(wide, predicate):
+            continue
+        values: dict[Term, Term] = {}
+        for term, value in zip(
+            atom.terms[1:], (predicate.property, predicate.member_of), strict=True
+        ):
+            if value is not None and values.setdefault(term, value) != value:
+                break
+        else:
+            terms = tuple(values.get(term, term) for term in atom.terms)
+            # A constant is not replaced, and must be what the predicate has.
+            if all(
+                old == new or isinstance(old, Variable)
+                for old, new in zip(atom.terms, terms, strict=True)
+            ):
+                yield Atom(TRIPLE, terms)
+
+
+def _split(facts: Any, explicit: Any) -> tuple[Facts, Facts]:
+    """Explicit facts, and the others."""
+    own = facts.intersection(explicit)
+    return own, facts.difference(own)

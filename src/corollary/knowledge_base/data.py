@@ -1,0 +1,315 @@
+"""What people give to a knowledge base, as tables of ids.
+
+Facts come as text (the rule language, or Turtle), as atoms and programs, as triples and rows, as
+frames, as rdflib graphs, and in files. The prefixes that texts declare are remembered.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.core.dictionary import Dictionary
+from corollary.core.tables import Tables, encode, joined, narrow
+from corollary.errors import InvalidInput, InvalidProgram, Source
+from corollary.files import facts as files
+from corollary.files import typed
+from corollary.files.cells import read_cell
+from corollary.knowledge_base import rdf
+from corollary.knowledge_base.engines import table_ids
+from corollary.lang.parser import Parser
+from corollary.lang.printer import Printer
+from corollary.lang.program import Program
+from corollary.lang.syntax import (
+    IRI,
+    TRIPLE,
+    TYPE,
+    XSD,
+    Atom,
+    BlankNode,
+    Constant,
+    Literal,
+    Rule,
+    Variable,
+)
+from corollary.lang.validate import validate
+from corollary.lang.values import literal_of
+
+# What begins a text of the rule language: an atom such as p(…), or [?s, …].
+_IGNORED = r"(?:\s|#[^\n]*\n|%[^\n]*\n|//[^\n]*\n|@?prefix\s+\S*\s*<[^>]*>\s*\.?)*"
+_RULE_LANGUAGE = re.compile(
+    rf"{_IGNORED}(?:(?:<[^>\s]*>|[\w:.\-]+)\s*\(|\[\s*[^\s,\]]+\s*,|\w+\s*\.)", re.IGNORECASE
+)
+_NAME = re.compile(r"[^\W\d]\w*\Z")
+_TRIPLE_NAMES = (("subject", "predicate", "object"), ("s", "p", "o"))
+
+
+class DataReader:
+    """Reads facts for one transaction: `arities` and `prefixes` grow with what is read."""
+
+    def __init__(
+        self, dictionary: Dictionary, prefixes: Mapping[str, str], arities: Mapping[str, int]
+    ) -> None:
+        self.dictionary = dictionary
+        self.prefixes = dict(prefixes)
+        self.arities = dict(arities)
+
+    def facts(self, data: Any, relation: str | None = None) -> Tables:
+        """Facts in any form but that of files."""
+        if relation is not None and not _NAME.match(relation):
+            raise InvalidInput("E341", f"'{relation}' cannot be the name of a relation")
+        if isinstance(data, str) and _module(data) == "builtins":
+            return self._text(data, relation)
+        if isinstance(data, Program):
+            _refuse_rules(data.rules)
+            return self._atoms(data.facts)
+        if isinstance(data, Atom):
+            return self._atoms([data])
+        table = _arrow(data)
+        if table is not None:
+            return self._frame(table, relation)
+        if _module(data) == "rdflib" and hasattr(data, "triples"):
+            return self._triples(rdf.read_graph(data, self.dictionary))
+        if isinstance(data, tuple) and data and not isinstance(data[0], tuple | list | Atom):
+            return self._atoms([self._row(data, relation)])
+        if isinstance(data, Iterable) and not isinstance(data, bytes | Mapping):
+            atoms = [x if isinstance(x, Atom) else self._row(x, relation) for x in data]
+            return self._atoms(atoms)
+        raise InvalidInput(
+            "E341",
+            f"a {type(data).__name__} holds no facts",
+            "give text, triples, atoms, or an Arrow, pandas or Polars table",
+        )
+
+    def source(self, source: Any, relation: str | None = None) -> Iterator[Tables | Program]:
+        """Facts from files, folders, and all that `facts` takes but text; programs as they are."""
+        if not isinstance(source, str | Path):
+            yield self.facts(source, relation)
+            return
+        paths = [Path(source)]
+        if not paths[0].exists() and glob.has_magic(str(source)):
+            paths = [Path(path) for path in sorted(glob.glob(str(source), recursive=True))]
+            if not paths:
+                raise InvalidInput("E301", f"no file matches {source}", file=str(source))
+        for path in paths:
+            yield from self._folder(path) if path.is_dir() else [self._file(path, relation)]
+
+    def statements(self, text: str) -> tuple[list[Rule], list[Atom]]:
+        """The rules and facts of a text in the rule language."""
+        source = Source("<text>", text)
+        parser = Parser(source, self.prefixes)
+        statements = list(parser.statements())
+        problems = parser.problems + validate(statements, Printer(parser.prefixes), whole=False)
+        if problems:
+            raise InvalidProgram(problems)
+        self._declare(parser.prefixes)
+        rules = [statement for statement in statements if statement.body]
+        return rules, [statement.head for statement in statements if not statement.body]
+
+    def check_arity(self, relation: str, arity: int) -> None:
+        """A relation keeps its number of arguments."""
+        known = self.arities.setdefault(relation, arity)
+        if known != arity:
+            raise InvalidInput(
+                "E203",
+                f"'{relation}' has {known} arguments in the knowledge base, but {arity} here",
+                "a relation keeps its number of arguments",
+            )
+
+    # -- text ----------------------------------------------------------------------------------
+
+    def _text(self, text: str, relation: str | None) -> Tables:
+        if relation is not None:
+            raise InvalidInput("E341", "a text names its relations itself", "leave relation out")
+        rules_first = _RULE_LANGUAGE.match(text) is not None
+        ways = (self._rule_text, self._turtle) if rules_first else (self._turtle, self._rule_text)
+        try:
+            return ways[0](text)
+        except InvalidInput as error:
+            if error.code == "E341":
+                raise
+            try:
+                return ways[1](text)
+            except InvalidInput:
+                raise error from None  # of what the text looks like
+
+    def _rule_text(self, text: str) -> Tables:
+        rules, facts = self.statements(text)
+        _refuse_rules(rules)
+        return self._atoms(facts)
+
+    def _turtle(self, text: str) -> Tables:
+        return self._triples(rdf.read_text(text, self.dictionary, self.prefixes))
+
+    def _triples(self, triples: rdf.Triples) -> Tables:
+        self._declare(triples.prefixes)
+        columns = [triples.subject, triples.predicate, triples.object]
+        return narrow(TRIPLE, columns, self.dictionary)
+
+    def _declare(self, prefixes: Mapping[str, str]) -> None:
+        """A prefix that is known keeps its meaning."""
+        self.prefixes = {**prefixes, **self.prefixes}
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def _atoms(self, atoms: Iterable[Atom]) -> Tables:
+        atoms = list(atoms)
+        for atom in atoms:
+            if any(isinstance(term, Variable) for term in atom.terms):
+                text = Printer(self.prefixes).atom(atom)
+                raise InvalidInput("E208", f"a fact has constants only, but {text} has variables")
+            if atom.relation != TRIPLE:
+                self.check_arity(atom.relation, len(atom.terms))
+            elif not isinstance(atom.terms[1], IRI):
+                text = Printer(self.prefixes).atom(atom)
+                raise InvalidInput("E213", f"the predicate of {text} is not an IRI")
+        return encode(atoms, self.dictionary)
+
+    def _row(self, row: Any, relation: str | None) -> Atom:
+        if not isinstance(row, tuple | list):
+            raise InvalidInput("E341", f"expected a tuple of terms, found {row!r}")
+        if relation is not None:
+            return Atom(relation, tuple(self.term(value, cell=True) for value in row))
+        if len(row) != 3:
+            raise InvalidInput(
+                "E341",
+                f"expected a triple, found {len(row)} terms",
+                "name the relation of other rows: relation='edge'",
+            )
+        subject, predicate, object_ = row
+        terms = (self.term(subject), self._predicate(predicate), self.term(object_))
+        return Atom(TRIPLE, terms)
+
+    def _predicate(self, value: Any) -> Constant:
+        return TYPE if type(value) is str and value == "a" else self.term(value)
+
+    def term(self, value: Any, *, cell: bool = False) -> Constant:
+        """A Python value as a term; a string is what the rule language reads (or a cell)."""
+        if isinstance(value, IRI | BlankNode | Literal):
+            return value
+        if _module(value) == "rdflib":
+            return rdf.term_of_rdflib(value)
+        if _module(value) == "pyoxigraph":
+            return rdf.term_of_pyoxigraph(value)
+        if isinstance(value, str):
+            return read_cell(value) if cell else self._written(value)
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, bool | int | float | Fraction):
+            return literal_of(value)
+        if isinstance(value, Decimal) and value.is_finite():
+            return Literal(format(value, "f"), XSD + "decimal")
+        raise InvalidInput("E341", f"{value!r} is not a term", "terms are texts, numbers, booleans")
+
+    def _written(self, text: str) -> Constant:
+        parser = Parser(Source("<term>", text), self.prefixes)
+        found = parser.alone(Parser.constant)
+        if found is None or parser.problems:
+            raise InvalidProgram(parser.problems)
+        return found
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    def _frame(self, table: pa.Table, relation: str | None) -> Tables:
+        if relation is None:
+            names = next((n for n in _TRIPLE_NAMES if {*n} <= {*table.column_names}), None)
+            if names is None:
+                raise InvalidInput(
+                    "E341",
+                    "the table has no columns subject, predicate and object",
+                    "name the relation of other tables: relation='edge'",
+                )
+            table = table.select(list(names))
+        for field in table.schema:
+            if not typed.readable(field.type):
+                raise InvalidInput(
+                    "E341",
+                    f"expected texts, numbers or booleans in '{field.name}', found {field.type}",
+                )
+            if table.column(field.name).null_count:
+                raise InvalidInput("E341", f"expected a value in every row of '{field.name}'")
+        columns = [files.term_column(column) for column in table.columns]
+        if relation is None:
+            for term in columns[1].terms:
+                if not isinstance(term, IRI):
+                    text = Printer().term(term)
+                    raise InvalidInput("E213", f"the predicate of a triple is an IRI, not {text}")
+        else:
+            self.check_arity(relation, len(columns))
+        return table_ids(files.Table(relation or TRIPLE, columns), len(columns), self.dictionary)
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _folder(self, folder: Path) -> Iterator[Tables]:
+        for path in sorted(folder.iterdir()):
+            if path.name.startswith(".") or not path.is_file():
+                continue
+            if rdf.is_rdf(path):
+                yield self._triples(rdf.read_file(path, self.dictionary))
+            elif files.is_table(path):
+                yield self._table(path, files.relation_of(path))
+
+    def _file(self, path: Path, relation: str | None) -> Tables | Program:
+        if path.suffix == ".dl":
+            program = Program.load(path)
+            self._declare(program.prefixes)
+            return program
+        if not path.exists():
+            raise InvalidInput("E301", f"there is no file {path}", file=str(path))
+        if relation is None and rdf.is_rdf(path):
+            return self._triples(rdf.read_file(path, self.dictionary))
+        if files.is_table(path):
+            return self._table(path, relation or files.relation_of(path))
+        raise InvalidInput(
+            "E341",
+            f"{path} is neither rules, nor RDF, nor a table of facts",
+            "files are told by their names: .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv, .parquet",
+            file=str(path),
+        )
+
+    def _table(self, path: Path, relation: str) -> Tables:
+        arity = self.arities.get(relation)
+        if arity is None:
+            arity = files.columns_in(path)
+            if not arity:  # an empty file tells nothing
+                return joined([])
+        table = files.read_table(path, relation, arity)
+        self.check_arity(relation, arity)
+        return table_ids(table, arity, self.dictionary)
+
+
+def _module(value: object) -> str:
+    return type(value).__module__.split(".")[0]
+
+
+def _refuse_rules(rules: Iterable[Rule]) -> None:
+    for rule in rules:
+        text = Printer().rule(rule)
+        raise InvalidInput("E341", f"expected facts, found the rule {text}", "use add_rules")
+
+
+def _arrow(data: Any) -> pa.Table | None:
+    """A frame as an Arrow table, None for what is no frame."""
+    if _module(data) == "pandas" and hasattr(data, "columns"):
+        table = pa.Table.from_pandas(data, preserve_index=False)
+    elif isinstance(data, pa.Table):
+        table = data
+    elif hasattr(data, "__arrow_c_stream__"):
+        table = pa.table(data)
+    else:
+        return None
+    for number, field in enumerate(table.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        plain = pa.string() if pa.types.is_string_view(kind) else kind
+        if plain != field.type:
+            column = table.column(number).cast(plain)
+            table = table.set_column(number, field.name, column)
+    return table

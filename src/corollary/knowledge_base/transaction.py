@@ -1,0 +1,192 @@
+"""Transactions: changes of facts and rules that are made together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Facts
+from corollary.core.statistics import Statistics
+from corollary.core.tables import Tables, decode, joined
+from corollary.errors import InvalidInput
+from corollary.knowledge_base.results import mixed_table
+from corollary.lang.printer import Printer
+from corollary.lang.program import Program
+from corollary.lang.syntax import Atom, Rule
+
+if TYPE_CHECKING:
+    from corollary.knowledge_base.base import KnowledgeBase
+
+
+@dataclass(frozen=True, eq=False)
+class TransactionChanges:
+    """What a transaction changed: exactly the facts by which the materialization differs.
+
+    A fact that becomes explicit, or stops to be, but is derived anyway, is not among them.
+    """
+
+    version: int
+    statistics: Statistics
+    added_rules: tuple[Rule, ...]
+    removed_rules: tuple[Rule, ...]
+    _inserted: tuple[Facts, Facts]  # explicit, derived
+    _deleted: tuple[Facts, Facts]
+    _dictionary: Dictionary
+    _printer: Printer
+
+    @cached_property
+    def inserted(self) -> pa.Table:
+        """New facts: `relation`, `arg0`, `arg1`, …, `explicit`; triples are called `triples`."""
+        return mixed_table(*self._inserted, self._dictionary)
+
+    @cached_property
+    def deleted(self) -> pa.Table:
+        """Facts that are gone, in the same columns; `explicit` tells whether they were explicit."""
+        return mixed_table(*self._deleted, self._dictionary)
+
+    def __iter__(self) -> Iterator[tuple[str, Atom]]:
+        """`"+"` or `"-"` with a fact, inserted ones first."""
+        for sign, sets in (("+", self._inserted), ("-", self._deleted)):
+            for facts in sets:
+                for atom in decode(facts, self._dictionary):
+                    yield sign, atom
+
+    def __len__(self) -> int:
+        """How many facts were inserted and deleted."""
+        return sum(len(facts) for facts in (*self._inserted, *self._deleted))
+
+    def __str__(self) -> str:
+        """One line a fact, as `corollary apply` prints them."""
+        return "\n".join(sorted(f"{sign} {self._printer.atom(fact)}" for sign, fact in self))
+
+    def __repr__(self) -> str:
+        inserted, deleted = (sum(map(len, sets)) for sets in (self._inserted, self._deleted))
+        return f"<changes of version {self.version}: +{inserted:,} -{deleted:,}>"
+
+
+class Transaction:
+    """Collects changes, which are made when its block ends without an error.
+
+    Of two requests about the same fact or rule, the later one counts. What the knowledge base
+    shows inside the block is what it was before.
+    """
+
+    def __init__(self, knowledge_base: KnowledgeBase) -> None:
+        self._kb = knowledge_base
+        self._changes: TransactionChanges | None = None
+        self._open = False
+        self._requests: list[tuple[bool, list[Tables]]] = []  # inserted or deleted, in order
+        self._rules = Program()
+        self._reader = knowledge_base._reader()
+
+    def insert(self, data: Any, *, relation: str | None = None) -> None:
+        """Make facts explicit: text, triples, atoms, a frame, an rdflib graph.
+
+        Text is Turtle or the rule language. A triple is a tuple of three terms, each a value, an
+        rdflib term, or a text as the rule language writes it. With `relation`, data are rows of
+        that relation.
+        """
+        self._request(self._facts(data, relation), inserts=True)
+
+    def delete(self, data: Any, *, relation: str | None = None) -> None:
+        """Take explicit facts away, given as for `insert`; what is not explicit is left alone."""
+        self._request(self._facts(data, relation), inserts=False)
+
+    def load(self, *sources: Any, relation: str | None = None) -> None:
+        """Insert what files and folders hold; see `KnowledgeBase.load`."""
+        self._refuse_closed()
+        for source in sources:
+            for found in self._reader.source(source, relation):
+                if isinstance(found, Program):
+                    self._add(found.rules)
+                    self._request(self._reader.facts(Program.of((), found.facts)), inserts=True)
+                else:
+                    self._request(found, inserts=True)
+
+    def add_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
+        """Add rules: text, a `.dl` file given as a path, a program, or rules."""
+        self._refuse_closed()
+        self._add(self._read_rules(rules))
+
+    def remove_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
+        """Remove rules, each of which must be there; they are compared up to their variables."""
+        self._refuse_closed()
+        self._rules = self._rules.removed(*self._read_rules(rules))
+
+    @property
+    def changes(self) -> TransactionChanges:
+        """What the transaction did; there when its block has ended."""
+        if self._changes is None:
+            raise InvalidInput("E343", "the transaction has changed nothing so far")
+        return self._changes
+
+    def __enter__(self) -> Self:
+        self._kb._begin(self)
+        self._open = True
+        self._rules = self._kb.program
+        self._reader = self._kb._reader()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open = False
+        try:
+            if kind is None:
+                self._changes = self._kb._commit(self._requested(), self._rules, self._reader)
+        finally:
+            self._requests = []
+            self._kb._end()
+
+    def _facts(self, data: Any, relation: str | None) -> Tables:
+        self._refuse_closed()
+        return self._reader.facts(data, relation)
+
+    def _add(self, rules: Iterable[Rule]) -> None:
+        program = self._rules.added(*rules)
+        for relation, arity in program.arities.items():
+            self._reader.check_arity(relation, arity)
+        self._rules = program
+
+    def _read_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> list[Rule]:
+        facts: Iterable[Atom] = ()
+        if isinstance(rules, Path):
+            rules = Program.load(rules)
+        if isinstance(rules, str):
+            found, facts = self._reader.statements(rules)
+        elif isinstance(rules, Program):
+            found, facts = list(rules.rules), rules.facts
+        else:
+            found = [rules] if isinstance(rules, Rule) else list(rules)
+        for fact in facts:
+            text = Printer(self._reader.prefixes).atom(fact)
+            raise InvalidInput("E341", f"expected rules, found the fact {text}", "use insert")
+        return found
+
+    def _request(self, tables: Tables, *, inserts: bool) -> None:
+        if self._requests and self._requests[-1][0] == inserts:
+            self._requests[-1][1].append(tables)
+        else:
+            self._requests.append((inserts, [tables]))
+
+    def _requested(self) -> list[tuple[bool, Tables]]:
+        return [(inserts, joined(tables)) for inserts, tables in self._requests]
+
+    def _refuse_closed(self) -> None:
+        if not self._open:
+            over = self._changes is not None
+            raise InvalidInput(
+                "E343",
+                "the transaction is over" if over else "the transaction is not open",
+                "changes are made inside: with kb.transaction() as tx: …",
+            )
