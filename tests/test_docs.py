@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import corollary
+from corollary.algorithms.modular import recognize
 from corollary.errors import CODES, CorollaryError, InvalidProgram
 from corollary.lang.program import Program
 
@@ -80,7 +81,7 @@ def test_programs_in_the_docs_parse(path: Path) -> None:
 
 PAGES = [
     *sorted((ROOT / "docs" / "algorithms").glob("*.md")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "generate")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "generate", "modules")),
 ]
 
 
@@ -119,7 +120,7 @@ def test_python_sessions(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
 
 
-PYTHON_PAGES = ("explain.md", "knowledge-base.md")
+PYTHON_PAGES = ("explain.md", "knowledge-base.md", "modules.md")
 
 
 @pytest.mark.parametrize("name", PYTHON_PAGES)
@@ -128,6 +129,7 @@ def test_python_in_the_docs(
 ) -> None:
     """The blocks of a page run one after the other; the block that follows is what one prints."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(recognize, "_registered", [])
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     names: dict[str, object] = {}
     for code, output in re.findall(r"```python\n(.*?)```\n(?:```\n(.*?)```)?", text, re.DOTALL):

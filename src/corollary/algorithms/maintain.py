@@ -488,7 +488,9 @@ class _Update(Generic[F]):
             # C_r is for strata without modules.
             step.counters = Counters(self.counters.nonrecursive)
         removal = finish(algorithm.delete(step))
-        if len(removal.overdeleted):
+        if removal.left is not None:
+            step.facts = removal.left
+        elif len(removal.overdeleted):
             step.facts = step.facts.difference(removal.overdeleted)
         new = algorithm.insert(step, removal.rederived)
         self.facts = step.facts

@@ -51,6 +51,7 @@ class Removal(Generic[F]):
 
     overdeleted: F
     rederived: F
+    left: F | None = None  # all facts without what leaves, where they were made anew
 
 
 @dataclass

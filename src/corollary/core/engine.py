@@ -75,11 +75,15 @@ class Derived(Generic[F]):
 
 @dataclass(frozen=True)
 class Difference(Generic[F]):
-    """By what facts differ from those before, and the rule instances considered."""
+    """By what facts differ from those before, and the rule instances considered.
+
+    `facts` are all of them afterwards, if an engine has made them anew.
+    """
 
     inserted: F
     deleted: F
     instances: int
+    facts: F | None = None
 
 
 @dataclass(frozen=True)

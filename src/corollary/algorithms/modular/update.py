@@ -43,6 +43,7 @@ class Settled(Generic[F]):
     def __init__(self, modules: Sequence[Module[F]]) -> None:
         self.modules = modules
         self._inserted: F | None = None
+        self._left: F | None = None  # with what was inserted
 
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Find what the stratum loses, and what it gains."""
@@ -52,6 +53,7 @@ class Settled(Generic[F]):
         deleted = losing.without(closed)
         deleted = deleted.difference(step.certain(deleted))
         inserted = gaining.without(closed).difference(step.facts)
+        left: F | None = None
         for module in self.modules:
             given = module.given
             if given is None:
@@ -68,16 +70,24 @@ class Settled(Generic[F]):
             found = module.update(step.engine, change)
             assert found is not None, "such modules can tell"
             step.statistics.count(module.name, found.instances)
+            if (
+                found.facts is not None
+                and len(self.modules) == 1
+                and not len(deleted) + len(inserted)
+            ):
+                left = step.facts.without(module.predicates).union(found.facts)
             deleted, inserted = deleted.union(found.deleted), inserted.union(found.inserted)
         self._inserted = inserted
         step.statistics.rounds += 1
+        self._left = left
         yield 0
-        return Removal(deleted, step.nothing)
+        return Removal(deleted, step.nothing, left)
 
     def insert(self, step: Step[F], rederived: F) -> F:
         """Add what was found."""
         assert self._inserted is not None, "`delete` comes before"
-        step.facts = step.facts.union(self._inserted)
+        if self._left is None:
+            step.facts = step.facts.union(self._inserted)
         return self._inserted
 
 

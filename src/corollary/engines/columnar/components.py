@@ -43,7 +43,9 @@ def differ(
     else:
         touched = _all(before, after, size)
     nodes, old, new, met = touched
-    return Difference(_pairs(nodes, new, old, budget), _pairs(nodes, old, new, budget), met)
+    return Difference(
+        _pairs(nodes, new, old, budget), _pairs(nodes, old, new, budget), len(keys) + met
+    )
 
 
 def _few(
@@ -180,7 +182,7 @@ def _all(before: Relation, after: Relation, size: int) -> Touched:
     changed[0, old[moved]] = changed[1, new[moved]] = True
     changed[:, 0] = False
     nodes = np.flatnonzero(changed[0, old] | changed[1, new]).astype(np.uint32)
-    return nodes, old[nodes], new[nodes], len(before) + len(after)
+    return nodes, old[nodes], new[nodes], len(before)
 
 
 def _labels(edges: Keys, size: int) -> Ids:

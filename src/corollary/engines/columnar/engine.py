@@ -29,6 +29,7 @@ from corollary.engines.columnar.facts import (
     unknown,
 )
 from corollary.engines.columnar.join import Body, Source, solve
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import turned
 from corollary.engines.columnar.readings import (
     Job,
@@ -269,11 +270,12 @@ class ColumnarEngine:
     def _difference(
         self, head: Predicate, found: reroute.Difference, backwards: bool
     ) -> Difference[ColumnarFacts]:
-        inserted, deleted = (
-            ColumnarFacts(self.space, {head: turned(relation) if backwards else relation})
-            for relation in (Relation.of(2, found.inserted), Relation.of(2, found.deleted))
-        )
-        return Difference(inserted, deleted, found.instances)
+        def facts(keys: Keys) -> ColumnarFacts:
+            relation = Relation.of(2, keys)
+            return ColumnarFacts(self.space, {head: turned(relation) if backwards else relation})
+
+        whole = facts(found.whole) if found.whole is not None else None
+        return Difference(facts(found.inserted), facts(found.deleted), found.instances, whole)
 
     def counts(self) -> ColumnarCounts:
         """Counts that are all 0."""

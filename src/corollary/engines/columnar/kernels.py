@@ -84,6 +84,32 @@ def select(a: Keys, b: Keys, keep: bool, out: Keys) -> int:
 
 
 @compiled
+def differences(a: Keys, b: Keys, only_a: Keys, only_b: Keys) -> tuple[int, int]:
+    """Write a \\ b and b \\ a."""
+    i = j = n = m = np.uint64(0)
+    one = np.uint64(1)
+    size, other = np.uint64(len(a)), np.uint64(len(b))
+    while i < size and j < other:
+        # without branches: which is less is hard to predict
+        x, y = a[i], b[j]
+        only_a[n] = x
+        only_b[m] = y
+        n += np.uint64(x < y)
+        m += np.uint64(y < x)
+        i += np.uint64(x <= y)
+        j += np.uint64(y <= x)
+    while i < size:
+        only_a[n] = a[i]
+        n += one
+        i += one
+    while j < other:
+        only_b[m] = b[j]
+        m += one
+        j += one
+    return int(n), int(m)
+
+
+@compiled
 def member(probes: Keys | Ids, a: Keys, mask: npt.NDArray[np.bool_]) -> None:
     """Set mask[i] where probes[i] ∈ a; sorted stretches of probes are found by galloping."""
     j = 0

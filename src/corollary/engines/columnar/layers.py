@@ -78,16 +78,21 @@ def push(
     node: np.uint64,
     marks: npt.NDArray[np.uint8],
     queue: npt.NDArray[np.uint32],
-    tail: int,
-) -> int:
-    """Mark the objects of a node that have no mark, and put them into the queue."""
-    low32, high32 = np.uint64(0xFFFFFFFF), np.uint64(32)
-    begin, end = first(keys, starts, node), first(keys, starts, node + np.uint64(1))
+    tail: np.uint64,
+) -> np.uint64:
+    """Mark the objects of a node that have no mark, and put them into the queue.
+
+    Places are unsigned: signed ones are checked for being counted from the end.
+    """
+    low32, high32, one = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
+    begin = np.uint64(first(keys, starts, node))
+    end = np.uint64(first(keys, starts, node + one))
     if len(dead) == 0:
         for i in range(begin, end):
+            # without a branch: whether it has a mark is hard to predict
             z = keys[i] & low32
             queue[tail] = z
-            tail += int(marks[z] == 0)
+            tail += one - np.uint64(marks[z])
             marks[z] = 1
     else:
         d = lower(dead, node << high32)
@@ -101,14 +106,14 @@ def push(
             if marks[z] == 0:
                 marks[z] = 1
                 queue[tail] = z
-                tail += 1
+                tail += one
     if len(more) > 0:
-        i = lower(more, node << high32)
-        while i < len(more) and more[i] >> high32 == node:
-            z = more[i] & low32
+        j = lower(more, node << high32)
+        while j < len(more) and more[j] >> high32 == node:
+            z = more[j] & low32
             if marks[z] == 0:
                 marks[z] = 1
                 queue[tail] = z
-                tail += 1
-            i += 1
+                tail += one
+            j += 1
     return tail

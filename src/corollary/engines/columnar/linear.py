@@ -19,11 +19,12 @@ from corollary.core.bits import lowest
 from corollary.core.engine import OnRound
 from corollary.core.jit import compiled
 from corollary.engines.columnar import kernels, lists, shared
+from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run, largest_node
-from corollary.engines.columnar.shared import PART
+from corollary.engines.columnar.shared import PART, Closed
 from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
 
@@ -74,12 +75,28 @@ def finish(
     runs = (steps,) if frontier is steps and not known else (frontier, known, steps)
     size = max(kernels.largest_low(run.keys) for run in runs) + 1
     size = max(size, int(steps.keys[-1] >> HIGH) + 1)
-    budget = old.space.budget
+    done = search(frontier, known, steps, size, workers, old.space.budget, on_round)
+    return _finished(head, done.pairs, backwards, done.instances, done.rounds)
+
+
+def search(
+    frontier: Run,
+    known: Run,
+    steps: Run,
+    size: int,
+    workers: Workers,
+    budget: Budget,
+    on_round: OnRound | None = None,
+) -> Closed:
+    """What the pairs of the frontier lead to, in the way that suits the graph.
+
+    Known pairs, which are not in the result either, are closed already; ids are less than `size`.
+    """
     if not known:
-        for way in (shared, lists):
-            closed = way.close(frontier, steps.keys, size, workers, budget, on_round)
+        for close in (shared.close, lists.close):
+            closed = close(frontier, steps.keys, size, workers, budget, on_round)
             if closed is not None:
-                return _finished(head, closed.pairs, backwards, closed.instances, closed.rounds)
+                return closed
     starts, targets = kernels.offsets(steps.keys, HIGH, size), kernels.halves(steps.keys)[1]
 
     def follow(part: Run) -> tuple[Keys, int, int]:
@@ -120,7 +137,7 @@ def finish(
     whole = np.concatenate(pairs) if len(pairs) > 1 else pairs[0]
     instances = sum(instances for _, instances, _ in done)
     rounds = max((rounds for _, _, rounds in done), default=0)
-    return _finished(head, whole, backwards, instances, rounds)
+    return Closed(whole, instances, rounds)
 
 
 def _instances(edges: Keys, pairs: Keys) -> int:

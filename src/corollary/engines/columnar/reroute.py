@@ -21,6 +21,7 @@ from corollary.engines.columnar import kernels, sets, shared
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import Layers, first, layers, lower, push, turned
+from corollary.engines.columnar.linear import search as linear_closure
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run, as_set
 from corollary.engines.columnar.workers import Workers
 
@@ -64,6 +65,7 @@ class Difference:
     inserted: Keys
     deleted: Keys
     instances: int
+    whole: Keys | None = None  # all pairs, if they were made anew
 
 
 def differ(
@@ -87,18 +89,42 @@ def differ(
         for relation in (linear.given, linear.edges)
         for run in relation.runs
     )
-    sources = _sources(before, after, edges, given, size)
+    every = _ALL * (len(edges) + len(given)) > len(before.edges) + len(before.given)
+    sources = _all_sources(before, after) if every else _sources(before, after, edges, given, size)
     if not len(sources):
         return Difference(EMPTY, EMPTY, 0)
     found = _by_rows(before, after, known, sources, size, budget)
+    if found is None and every:
+        return _anew(after, known, size, workers, budget)
     return found or _by_search(after, known, sources, size, workers)
+
+
+def _anew(
+    after: Linear, known: Relation, size: int, workers: Workers, budget: Budget
+) -> Difference:
+    """Close everything again: costs less than to search with what lies in layers."""
+    edges = after.edges.run()
+    given = edges if after.given is after.edges else after.given.run()
+    old = known.keys()
+    if not len(edges):
+        new, instances = given.keys, 0
+    else:
+        closed = linear_closure(given, Run(EMPTY), edges, size, workers, budget)
+        new, instances = sets.merge(given.keys, closed.pairs), closed.instances
+    budget.reserve(8 * (len(new) + len(old)), "comparing two closures")
+    inserted, deleted = np.empty(len(new), np.uint64), np.empty(len(old), np.uint64)
+    come, gone = kernels.differences(new, old, inserted, deleted)
+    return Difference(inserted[:come], deleted[:gone], instances, new)
+
+
+def _all_sources(before: Linear, after: Linear) -> Numbers:
+    """All subjects, in order."""
+    subjects = [sets.unique(linear.given.keys(), HIGH) for linear in (before, after)]
+    return sets.merge(*subjects).astype(np.uint32)
 
 
 def _sources(before: Linear, after: Linear, edges: Keys, given: Keys, size: int) -> Numbers:
     """The subjects whose pairs may differ, in order."""
-    if _ALL * (len(edges) + len(given)) > len(before.edges) + len(before.given):
-        subjects = [sets.unique(linear.given.keys(), HIGH) for linear in (before, after)]
-        return sets.merge(*subjects).astype(np.uint32)
     marks, queue = np.zeros(size, np.uint8), np.empty(size + 1, np.uint32)
     backward = [layers(turned(linear.edges)) for linear in (before, after)]
     # Whoever has a pair to a node that reaches the beginning of an edge
@@ -124,12 +150,14 @@ def _by_search(
 
     def compared(part: Numbers) -> tuple[Keys, Keys, int]:
         marks, queue = np.zeros(size, np.uint8), np.empty(size + 1, np.uint32)
-        return search(part, size, marks, queue, *given, *steps, *old)
+        # Bits of objects that come, of the words that have any, and of the words of these.
+        bits, used, top = (np.zeros((size >> shift) + 1, np.uint64) for shift in (6, 12, 18))
+        return search(part, marks, queue, bits, used, top, *given, *steps, *old)
 
     parts = np.array_split(sources, workers.threads) if len(sources) > 64 else [sources]
     done = workers.map(compared, parts)
     return Difference(
-        np.concatenate([as_set(inserted) for inserted, _, _ in done]),
+        np.concatenate([inserted for inserted, _, _ in done]),
         np.concatenate([as_set(deleted) for _, deleted, _ in done]),
         sum(met for _, _, met in done),
     )
@@ -221,24 +249,23 @@ def ancestors(
     dead2: Keys,
 ) -> int:
     """Put the nodes, and all that reach them by old or new edges, into the queue."""
-    tail = 0
+    tail = i = np.uint64(0)
     for node in nodes:
         marks[node] = 1
         queue[tail] = node
-        tail += 1
-    i = 0
+        tail += np.uint64(1)
     while i < tail:
-        node = np.uint64(queue[i])
-        i += 1
-        tail = push(keys, starts, more, dead, node, marks, queue, tail)
-        tail = push(keys2, starts2, more2, dead2, node, marks, queue, tail)
-    return tail
+        at = np.uint64(queue[i])
+        i += np.uint64(1)
+        tail = push(keys, starts, more, dead, at, marks, queue, tail)
+        tail = push(keys2, starts2, more2, dead2, at, marks, queue, tail)
+    return int(tail)
 
 
 @compiled
 def subjects_of(
     nodes: Numbers,
-    tail: int,
+    count: int,
     marks: npt.NDArray[np.uint8],
     queue: Numbers,
     keys: Keys,
@@ -251,19 +278,22 @@ def subjects_of(
     dead2: Keys,
 ) -> int:
     """Put the subjects of old or new pairs with these nodes behind what is in the queue."""
+    tail = np.uint64(count)
     for n in nodes:
         node = np.uint64(n)
         tail = push(keys, starts, more, dead, node, marks, queue, tail)
         tail = push(keys2, starts2, more2, dead2, node, marks, queue, tail)
-    return tail
+    return int(tail)
 
 
 @compiled
 def search(
     sources: Numbers,
-    size: int,
     marks: npt.NDArray[np.uint8],
     queue: Numbers,
+    bits: Keys,
+    used: Keys,
+    top: Keys,
     given_keys: Keys,
     given_starts: npt.NDArray[np.int64],
     given_more: Keys,
@@ -278,19 +308,21 @@ def search(
     known_dead: Keys,
 ) -> tuple[Keys, Keys, int]:
     """What the sources reach and did not, what they reached and do not, and the edges met."""
-    low32, high32 = np.uint64(0xFFFFFFFF), np.uint64(32)
+    low32, high32, one, six = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1), np.uint64(6)
+    low6, zero = np.uint64(63), np.uint64(0)
     inserted, deleted = np.empty(1024, np.uint64), np.empty(1024, np.uint64)
     come = gone = met = 0
     for source in sources:
         x = np.uint64(source)
         head = x << high32
-        tail = push(given_keys, given_starts, given_more, given_dead, x, marks, queue, 0)
-        i = 0
+        tail = push(given_keys, given_starts, given_more, given_dead, x, marks, queue, zero)
+        i = zero
         while i < tail:
             node = np.uint64(queue[i])
-            i += 1
+            i += one
             tail = push(keys, starts, more, dead, node, marks, queue, tail)
-        met += tail
+        reached = int(tail)
+        met += reached
         begin, end = first(known, known_starts, x), first(known, known_starts, x + np.uint64(1))
         also = lower(known_more, head)
         room = end - begin + lower(known_more, (x + np.uint64(1)) << high32) - also
@@ -298,12 +330,12 @@ def search(
             grown = np.empty(2 * (gone + room), np.uint64)
             grown[:gone] = deleted[:gone]
             deleted = grown
-        if come + tail > len(inserted):
-            grown = np.empty(2 * (come + tail), np.uint64)
+        if come + reached > len(inserted):
+            grown = np.empty(2 * (come + reached), np.uint64)
             grown[:come] = inserted[:come]
             inserted = grown
         d = lower(known_dead, head)
-        for j in range(begin, end):
+        for j in range(np.uint64(begin), np.uint64(end)):
             key = known[j]
             while d < len(known_dead) and known_dead[d] < key:
                 d += 1
@@ -320,11 +352,36 @@ def search(
             gone += int(marks[z] == 0)
             marks[z] *= np.uint8(2)
             also += 1
+        # Put what is new in order: set bits, read them off, clear everything.
+        new = 0
         for k in range(tail):
-            z = queue[k]
-            inserted[come] = head | np.uint64(z)
-            come += int(marks[z] == 1)
+            z = np.uint64(queue[k])
+            if marks[z] == 1:
+                w = z >> six
+                bits[w] |= one << (z & low6)
+                used[w >> six] |= one << (w & low6)
+                top[w >> (six + six)] |= one << ((w >> six) & low6)
+                new += 1
             marks[z] = 0
+        if new == 0:
+            continue
+        for t in range(len(top)):
+            pending = top[t]
+            top[t] = zero
+            while pending != zero:
+                u = (np.uint64(t) << six) | np.uint64(lowest(pending))
+                pending &= pending - one
+                above = used[u]
+                used[u] = zero
+                while above != zero:
+                    w = (u << six) | np.uint64(lowest(above))
+                    above &= above - one
+                    word = bits[w]
+                    bits[w] = zero
+                    while word != zero:
+                        inserted[come] = head | (w << six) | np.uint64(lowest(word))
+                        come += 1
+                        word &= word - one
     return inserted[:come], deleted[:gone], met
 
 

@@ -255,7 +255,7 @@ class SparkEngine:
 
 
 def _difference(facts: SparkFacts, known: SparkFacts, instances: int) -> Difference[SparkFacts]:
-    return Difference(facts.difference(known), known.difference(facts), instances)
+    return Difference(facts.difference(known), known.difference(facts), instances, facts)
 
 
 def _arity(rule: CompiledRule) -> int:
