@@ -86,7 +86,7 @@ def command_line() -> argparse.ArgumentParser:
         for b in BENCHMARKS.values()
     )
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
+        prog="corollary bench",
         description="Measure Corollary and its peers on this machine.",
         epilog=f"benchmarks:\n{listed}\n\nWithout a name, all are run at a small scale.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

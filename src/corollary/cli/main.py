@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from corollary.cli import apply, generate, run
+from corollary.cli import apply, bench, generate, run
 from corollary.cli.progress import interruptible
 from corollary.errors import CorollaryError
 
-COMMANDS = (run, apply, generate)
+COMMANDS = (run, apply, generate, bench)
 
 
 def parser() -> argparse.ArgumentParser:

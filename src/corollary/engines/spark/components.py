@@ -10,6 +10,7 @@ from corollary.core.dictionary import Ids
 class Components:
     """Nodes that edges connect, in either direction.
 
+    >>> import numpy as np
     >>> components = Components()
     >>> components.connect(np.array([[1, 2], [2, 1]], np.uint32))
     >>> components.pairs().tolist()
@@ -37,7 +38,9 @@ class Components:
         for node in self._parents:
             members.setdefault(self._root(node), []).append(node)
         tables = [
-            np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+            np.stack(np.meshgrid(sorted(nodes), sorted(nodes), indexing="ij"), axis=-1).reshape(
+                -1, 2
+            )
             for nodes in members.values()
         ]
         return np.concatenate(tables).astype(np.uint32) if tables else np.zeros((0, 2), np.uint32)
