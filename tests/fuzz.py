@@ -9,21 +9,26 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from itertools import product
 from random import SystemRandom
 
-from corollary.algorithms.maintain import ALGORITHMS
+from corollary.algorithms.maintain import ALGORITHMS, KINDS
 from tests.algorithms.replay import replay, states
-from tests.dense import composition
+from tests.dense import composition, modular_program
 from tests.engines.factories import columnar
 from tests.streams import Stream, stream
 
 
 def check(found: Stream) -> None:
-    """Every algorithm, with fine and with coarse strata, and what it counts."""
+    """Every algorithm, with fine and coarse strata, with modules and without, and its counts."""
     wanted = states(found)
     for algorithm in ALGORITHMS:
-        for coarse in (False, True):
-            for player in replay(columnar, found, algorithm, wanted, coarse=coarse):
+        for coarse, modules in product((False, True), repeat=2):
+            if modules and KINDS[algorithm].modular is None:
+                continue
+            for player in replay(
+                columnar, found, algorithm, wanted, coarse=coarse, modules=modules
+            ):
                 player.maintainer.verify()
 
 
@@ -39,7 +44,7 @@ def main() -> int:
     started = time.monotonic()
     seed = first
     while time.monotonic() - started < options.seconds:
-        program = composition(seed) if seed % 3 == 0 else None
+        program = (composition(seed), modular_program(seed), None)[seed % 3]
         found = stream(seed, program, options.commits)
         try:
             check(found)

@@ -62,7 +62,7 @@ def apply(case: str, *options: str) -> int:
 @every_case
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_prints_the_changes(case: str, algorithm: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for options in ((), ("--coarse-strata",)):
+    for options in ((), ("--coarse-strata",), ("--no-modules",)):
         status = apply(case, "--algorithm", algorithm, "--verify", *options)
         printed = capsys.readouterr()
         if algorithm == "counting" and case in RECURSIVE:

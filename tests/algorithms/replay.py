@@ -89,14 +89,20 @@ class Player:
 
 
 def replay(
-    make: MakeEngine, stream: Stream, algorithm: str, wanted: list[State], *, coarse: bool = False
+    make: MakeEngine,
+    stream: Stream,
+    algorithm: str,
+    wanted: list[State],
+    *,
+    coarse: bool = False,
+    modules: bool = True,
 ) -> Iterator[Player]:
     """Play a stream and compare with the oracle; yields after every commit.
 
     Counting ends where a program is recursive.
     """
     try:
-        player = Player(make, stream.program, algorithm, coarse=coarse)
+        player = Player(make, stream.program, algorithm, coarse=coarse, modules=modules)
         for number, commit in enumerate(stream.commits):
             before, after = wanted[number], wanted[number + 1]
             changes = player.play(commit)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +15,7 @@ from corollary.core.tables import decode, encode
 from corollary.lang import reference
 from corollary.lang.program import Program
 from tests.algorithms.replay import replay, states
-from tests.dense import composition
+from tests.dense import SYMMETRIC, TRANSITIVE, composition, modular_program
 from tests.engines.factories import ENGINES, marks
 from tests.streams import stream
 
@@ -32,10 +30,6 @@ def names(text: str) -> list[str]:
     found = recognized(rules, dictionary)
     assert {rule for module in found for rule in module.rules} == {*rules}
     return [module.name for module in found]
-
-
-TRANSITIVE = "r(?x, ?z) :- r(?x, ?y), r(?y, ?z) ."
-SYMMETRIC = "r(?b, ?a) :- r(?a, ?b) ."
 
 
 @pytest.mark.parametrize(
@@ -72,45 +66,6 @@ SYMMETRIC = "r(?b, ?a) :- r(?a, ?b) ."
 )
 def test_shapes(text: str, expected: list[str]) -> None:
     assert names(text) == expected
-
-
-EXTRA = [
-    "r(?x, ?y) :- e(?x, ?y) .",
-    "r(?x, ?y) :- s(?x, ?y) .",
-    "s(?x, ?y) :- r(?y, ?x), m(?x) .",
-    "s(?x, ?z) :- s(?x, ?y), e(?y, ?z) .",
-    "m(?x) :- r(?x, ?x) .",
-    "r(?x, ?y) :- m(?x), e(?x, ?y) .",
-    "r(?x, ?x) :- s(?x, ?y), r(?y, ?y) .",
-    "q(?x) :- e(?x, ?y), NOT r(?x, ?y) .",
-    "q(?y) :- e(?x, ?y), NOT r(?y, ?x), NOT m(?x) .",
-    "n(?x, ?k) :- AGGREGATE(r(?x, ?y) ON ?x BIND count(?y) AS ?k) .",
-    "s(?y, ?x) :- s(?x, ?y) .",
-    "s(?x, ?z) :- s(?y, ?z), s(?x, ?y) .",
-]
-
-
-def modular_program(seed: int) -> Program:
-    """A transitive relation, perhaps symmetric, with a graph and rules that read and derive it."""
-    random = Random(seed)
-    rules = [TRANSITIVE, *random.sample(EXTRA, random.randrange(6))]
-    if random.random() < 0.5:
-        rules.append(SYMMETRIC)
-    size = random.randrange(2, 8)
-    facts = [
-        f"{relation}({a}, {b}) ."
-        for relation in ("r", "s", "e")
-        for a in range(size)
-        for b in range(size)
-        if random.random() < random.choice((0.5, 0.9, 1.5)) / size
-    ]
-    facts += [f"m({a}) ." for a in range(size) if random.random() < 0.2]
-    text = "\n".join([*rules, *facts])
-    if random.random() < 0.3:  # properties instead of relations
-        for name in "rse":
-            text = text.replace(f"{name}(", f"<http://example.org/{name}>(")
-        text = text.replace("(0,", "(<n0>,").replace(" 0)", " <n0>)")
-    return Program.parse(text)
 
 
 @settings(max_examples=150)

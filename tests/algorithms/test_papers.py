@@ -45,7 +45,7 @@ def removals(monkeypatch: pytest.MonkeyPatch) -> list[set[Atom]]:
         seen.append({*decode(removal.overdeleted, removal.overdeleted.space.dictionary)})
         return removal
 
-    monkeypatch.setattr("corollary.algorithms.maintain.finish", recorded)
+    monkeypatch.setattr("corollary.algorithms.updating.finish", recorded)
     return seen
 
 
