@@ -212,8 +212,8 @@ def test_rules_come_and_go() -> None:
         (lambda tx: tx.insert("edge(1, 2, 3) ."), "E203"),
         (lambda tx: tx.insert("edge(1, 2"), "E101"),
         (lambda tx: tx.insert("edge(1, ?x) ."), "E208"),
-        (lambda tx: tx.insert(":a :b :c ."), "E342"),
-        (lambda tx: tx.insert("rdf:a rdf:b"), "E342"),
+        (lambda tx: tx.insert(":a :b :c ."), "E320"),
+        (lambda tx: tx.insert("rdf:a rdf:b"), "E320"),
         (lambda tx: tx.insert("p(?x) :- q(?x) ."), "E341"),
         (lambda tx: tx.insert(Program.parse("p(?x) :- q(?x) .")), "E341"),
         (lambda tx: tx.insert(7), "E341"),
@@ -229,7 +229,7 @@ def test_rules_come_and_go() -> None:
         (lambda tx: tx.insert(pa.table({"x": [1]}), relation="edge"), "E203"),
         (lambda tx: tx.insert(pa.table({"x": [1, None]}), relation="new"), "E341"),
         (lambda tx: tx.insert(pa.table({"x": [[1]]}), relation="new"), "E341"),
-        (lambda tx: tx.insert(pa.table({"s": ["<a>"], "p": ["b"], "o": ["c"]})), "E213"),
+        (lambda tx: tx.insert(pa.table({"s": ["<a>"], "p": ["b"], "o": ["c"]})), "E320"),
         (lambda tx: tx.add_rules("edge(1, 2) ."), "E341"),
         (lambda tx: tx.add_rules("p(?x) :- edge(?x, ?y, ?z) ."), "E203"),
         (lambda tx: tx.add_rules("edge(?x, ?x) :- path(?x, ?y), NOT edge(?x, ?y) ."), "E205"),
@@ -388,7 +388,7 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "bad.nt").write_text("\n<a> <b> .\n", "utf-8")
     with pytest.raises(InvalidInput) as caught:
         kb.load(tmp_path / "bad.nt")
-    assert (caught.value.code, caught.value.line) == ("E342", 2)
+    assert (caught.value.code, caught.value.line) == ("E320", 2)
 
 
 def test_patterns() -> None:
@@ -421,6 +421,12 @@ def test_patterns() -> None:
         "[:a, :p, :c] .": 0,
     }
     assert {pattern: kb.count(pattern) for pattern in counts} == counts
+    terms = len(kb._dictionary)
+    for pattern in ("two(?x, 77)", "[?s, :new, :new]", "[:new, ?p, ?o]", "[?s, a, :New]"):
+        assert kb.count(pattern) == 0
+        with pytest.raises(InvalidInput):
+            kb.explain(pattern.replace("?x", "78").replace("?s", ":s").replace("?p", ":p"))
+    assert len(kb._dictionary) == terms, "asking adds no term"
     assert {pattern: kb.facts(pattern).num_rows for pattern in counts} == counts
     assert {pattern: pattern in kb for pattern in counts} == {p: n > 0 for p, n in counts.items()}
 

@@ -47,7 +47,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
-from corollary.core.tables import body_tables, encode, joined
+from corollary.core.tables import body_tables, encode, is_known, joined
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -78,9 +78,10 @@ def explain(
     if any(isinstance(term, Variable) for term in fact.terms):
         text = Printer(program.prefixes).atom(fact)
         raise InvalidInput("E208", f"one fact is explained at a time, but {text} has variables")
-    goal = encode([fact], engine.dictionary)
     fits = program.arities.get(fact.relation, len(fact.terms)) == len(fact.terms)
-    if not fits or not len(engine.facts(goal).intersection(facts)):
+    known = fits and is_known(fact, engine.dictionary)  # asking adds no term
+    goal = encode([fact], engine.dictionary) if known else {}
+    if not len(engine.facts(goal).intersection(facts)):
         raise InvalidInput(
             "E340",
             f"{Printer(program.prefixes).atom(fact)} is not in the materialization",

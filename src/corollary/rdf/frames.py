@@ -72,12 +72,19 @@ def read_graph(graph: rdflib.Graph, reading: Reading, name: str) -> None:
     for statement in statements:
         for column, term in zip(columns, statement, strict=True):
             column.append(numbers.setdefault(term, len(numbers)))
-    ids = reading.dictionary.encode([_constant(term, scope) for term in numbers])
+    ids = reading.dictionary.encode([constant_of(term, scope) for term in numbers])
     reading.add(*(ids[column] for column in columns))
+    reading.declare({str(prefix): str(iri) for prefix, iri in graph.namespaces()})
     reading.progress(name, len(columns[0]), len(columns[0]))
 
 
-def _constant(term: Any, scope: str) -> Constant:
+def constant_of(term: Any, scope: str = "") -> Constant:
+    """A term of rdflib; `scope` goes before the labels of blank nodes.
+
+    >>> import rdflib
+    >>> constant_of(rdflib.URIRef("urn:a"))
+    IRI(value='urn:a')
+    """
     import rdflib
 
     match term:
@@ -90,7 +97,7 @@ def _constant(term: Any, scope: str) -> Constant:
         case rdflib.Literal():
             return Literal(str(term), str(term.datatype or XSD + "string"))
     raise InvalidInput(
-        "E322", f"expected IRIs, blank nodes and literals in the graph, found {type(term).__name__}"
+        "E322", f"expected an IRI, a blank node or a literal, found {type(term).__name__}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import NamedTuple
@@ -52,6 +52,7 @@ class Triples:
     object: Ids
     skipped: int = 0
     samples: tuple[Skipped, ...] = field(default=(), repr=False)  # the first of the skipped ones
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the documents
 
     @classmethod
     def of(cls, rows: Ids) -> Triples:
@@ -85,8 +86,11 @@ class Reading:
         on_error: OnError = "fail",
         on_progress: OnProgress | None = None,
         threads: int = 1,
+        keep_labels: bool = False,
     ) -> None:
         self.dictionary = dictionary
+        self.keep_labels = keep_labels
+        self.prefixes: dict[str, str] = {}
         self.threads = threads
         self._skip = on_error == "skip"
         self._on_progress = on_progress
@@ -100,8 +104,17 @@ class Reading:
 
         The number of terms, which every document with a blank node makes larger: so the same label
         in two documents gives two terms, and the same documents in the same order the same terms.
+        Nothing, if labels are kept.
         """
+        return "" if self.keep_labels else self.own_scope()
+
+    def own_scope(self) -> str:
+        """The same for blank nodes without a label, which are always a document's own."""
         return f"d{len(self.dictionary)}."
+
+    def declare(self, prefixes: Mapping[str, str]) -> None:
+        """Prefixes of a document; the first meaning of a prefix counts."""
+        self.prefixes = {**prefixes, **self.prefixes}
 
     def add(self, *columns: Ids) -> None:
         """Keep some statements."""
@@ -130,4 +143,6 @@ class Reading:
         subject, predicate, object_ = (
             np.concatenate([empty, *(part[place] for part in self._parts)]) for place in range(3)
         )
-        return Triples(subject, predicate, object_, self._skipped, tuple(self._samples))
+        return Triples(
+            subject, predicate, object_, self._skipped, tuple(self._samples), self.prefixes
+        )
