@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 from typing import NamedTuple
 
 import numpy as np
+from pyarrow import compute
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.tables import Tables, narrow
@@ -70,6 +71,20 @@ class Triples:
     def columns(self) -> tuple[Ids, Ids, Ids]:
         """Subject, predicate, object."""
         return self.subject, self.predicate, self.object
+
+    def in_order(self, dictionary: Dictionary) -> Triples:
+        """The same statements, in the order of their texts."""
+        ids, places = np.unique(np.concatenate(self.columns), return_inverse=True)
+        ranks = np.empty(len(ids), np.int64)
+        ranks[compute.array_sort_indices(dictionary.texts(ids)).to_numpy()] = np.arange(len(ids))
+        subject, predicate, object_ = np.split(ranks[places], 3)
+        order = np.lexsort((object_, predicate, subject))
+        return replace(
+            self,
+            subject=self.subject[order],
+            predicate=self.predicate[order],
+            object=self.object[order],
+        )
 
     def tables(self, dictionary: Dictionary) -> Tables:
         """As an engine takes them: a table for each property, and for each class."""
