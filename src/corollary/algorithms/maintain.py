@@ -7,7 +7,7 @@ program and the counters are replaced together, at the end, or not at all.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
@@ -15,6 +15,7 @@ from corollary.algorithms import seminaive
 from corollary.algorithms.aggregates import is_internal
 from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.choose import Auto, worth_rematerializing
+from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.counted import CountedBackwardForward, CountedDRed, recount
 from corollary.algorithms.dred import DRed
 from corollary.algorithms.explain import BUDGET, explain
@@ -183,6 +184,11 @@ class Maintainer(Generic[F]):
             _missing(state.program, program),
             statistics,
         )
+
+    def inconsistencies(self, *, examples: int | None = 3) -> Iterator[Inconsistency]:
+        """The constraints that the facts contradict, those of auxiliary relations included."""
+        state = self._state
+        return inconsistencies(state.program, state.facts, self.engine, examples=examples)
 
     def explain(self, fact: Atom, *, budget: int = BUDGET) -> Proof:
         """A smallest proof of a fact, looking at so many instances (`algorithms.explain`)."""

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from corollary.algorithms.constraints import inconsistencies
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
 from corollary.core.compile import (
@@ -31,7 +30,7 @@ from corollary.errors import InvalidInput, nearest
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
 from corollary.knowledge_base.inconsistencies import Inconsistency, proved
-from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table, results_of
+from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
 from corollary.lang.printer import Printer
@@ -166,7 +165,7 @@ class KnowledgeBase:
     def count(self, pattern: str | Atom | None = None) -> int:
         """How many facts there are, or match a pattern as for `facts`."""
         if pattern is None:
-            return len(results_of(self._maintainer.facts))
+            return len(self._maintainer.facts)
         return len(self._matching(self._pattern(pattern)))
 
     def __contains__(self, fact: str | Atom) -> bool:
@@ -199,8 +198,7 @@ class KnowledgeBase:
           └─ dog(2)   by dog(?x) :- cat(?x)
              └─ cat(2)   explicit
         """
-        facts = self._maintainer.facts
-        found = inconsistencies(self.program, facts, self._engine, examples=limit)
+        found = self._maintainer.inconsistencies(examples=limit)
         return [proved(one, self.explain, self.prefixes) for one in found]
 
     def __repr__(self) -> str:
@@ -298,8 +296,8 @@ class KnowledgeBase:
             statistics,
             done.added_rules,
             done.removed_rules,
-            _split(results_of(done.inserted), self._maintainer.explicit),
-            _split(results_of(done.deleted), before),
+            _split(done.inserted, self._maintainer.explicit),
+            _split(done.deleted, before),
             self._dictionary,
             Printer(self._prefixes),
             reader.skipped,

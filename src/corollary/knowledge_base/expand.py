@@ -16,7 +16,7 @@ from corollary.knowledge_base.results import triples_of
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
 from corollary.rdf import formats
-from corollary.rdf.frames import constant_of
+from corollary.rdf.frames import constant_of, statements_of
 
 if TYPE_CHECKING:
     import rdflib
@@ -61,6 +61,8 @@ def expand(
     if not axioms:
         found = found.difference(seminaive.materialize(program, engine.facts(own), engine).facts)
     target = graph if destination is None else destination
+    if hasattr(target, "default_graph"):  # a dataset, of which all graphs are read
+        target = target.default_graph
     before = len(target)
     for triple in _rdflib_triples(found, dictionary, graph):
         target.add(triple)
@@ -79,7 +81,8 @@ def _rdflib_triples(
         i: _to_rdflib(term_of(text)) for i, text in zip(ids.tolist(), texts, strict=True)
     }
     # rdflib knows several literals where RDF 1.1 has one: "a" and "a"^^xsd:string.
-    for literal in {term for term in graph.objects() if isinstance(term, rdflib.Literal)}:
+    objects = {statement[2] for statement in statements_of(graph)}
+    for literal in (term for term in objects if isinstance(term, rdflib.Literal)):
         terms[dictionary.find(constant_of(literal))] = literal
     for triple in zip(*(column.tolist() for column in columns), strict=True):
         subject, predicate, object_ = (terms[number] for number in triple)

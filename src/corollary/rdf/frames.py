@@ -64,18 +64,20 @@ def read_graph(graph: rdflib.Graph, reading: Reading, name: str) -> None:
     scope = reading.scope()
     numbers: dict[object, int] = {}
     columns: tuple[list[int], ...] = ([], [], [])
-    statements: Iterable[Any] = (
-        (quad[:3] for quad in graph.quads((None, None, None, None)))
-        if hasattr(graph, "quads")
-        else graph
-    )
-    for statement in statements:
+    for statement in statements_of(graph):
         for column, term in zip(columns, statement, strict=True):
             column.append(numbers.setdefault(term, len(numbers)))
     ids = reading.dictionary.encode([constant_of(term, scope) for term in numbers])
     reading.add(*(ids[column] for column in columns))
     reading.declare({str(prefix): str(iri) for prefix, iri in graph.namespaces()})
     reading.progress(name, len(columns[0]), len(columns[0]))
+
+
+def statements_of(graph: rdflib.Graph) -> Iterable[Any]:
+    """The statements of a graph, or of all graphs of a dataset."""
+    if hasattr(graph, "quads"):
+        return (quad[:3] for quad in graph.quads((None, None, None, None)))
+    return graph
 
 
 def constant_of(term: Any, scope: str = "") -> Constant:

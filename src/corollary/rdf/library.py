@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, Protocol, cast
 
 import pyarrow as pa
@@ -96,7 +96,11 @@ def read_document(
     parser = _parser(source, format_, base)
     found = _items(parser)
     scope = document_scope(reading.scope(), reading.own_scope())
+    first = list(islice(found, 1))
+    reading.declare(parser.prefixes)  # those of RDF/XML belong to elements, and go when they end
+    found = chain(first, found)
     while batch := list(islice(found, _BATCH)):
+        reading.declare(parser.prefixes)
         quads = []
         for item in batch:
             if isinstance(item, SyntaxError):
@@ -110,7 +114,6 @@ def read_document(
         reading.progress(file, *position())
         if len(batch) == _BATCH and not quads:
             return  # this is another syntax, or none
-    reading.declare(parser.prefixes)
 
 
 def add(quads: Sequence[Quad], scope: Scope, reading: Reading, file: str) -> None:
