@@ -120,7 +120,7 @@ def test_json(closure: Path) -> None:
     assert (report["explicit"], report["facts"], report["complete"]) == (2, 5, True)
     assert set(report["seconds"]) == {"read", "encode", "materialize", "write"}
     assert report["engine"] == "columnar"
-    assert report["derivations"] == {"nonrecursive": 2, "recursive": 1}
+    assert report["derivations"] == {"nonrecursive": 2, "linear path": 1}
 
 
 @pytest.mark.parametrize(
