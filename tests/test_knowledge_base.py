@@ -598,6 +598,17 @@ def test_constraints_are_rules_that_come_and_go() -> None:
     assert [(one.name, one.count) for one in kb.inconsistencies()] == [("two", 1)]
 
 
+def test_constraints_over_aggregates() -> None:
+    kb = KnowledgeBase(
+        "[many] false :- AGGREGATE(p(?x, ?y) ON ?x BIND count(?y) AS ?n), FILTER(?n > 1) ."
+        "p(1, 1) . p(1, 2) . p(3, 1) ."
+    )
+    assert str(*kb.inconsistencies()).splitlines()[1:] == [
+        "  false   by [many]",
+        "  └─ AGGREGATE(p(1, ?y) ON 1 BIND count(?y) AS 2)   computed from",
+    ]
+
+
 def test_constraints_over_auxiliary_relations() -> None:
     kb = KnowledgeBase("_q(?x) :- p(?x) . [none] false :- _q(?x), r(?x) . p(1) . r(1) .")
     assert str(*kb.inconsistencies()) == (

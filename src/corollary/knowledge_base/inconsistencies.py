@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from corollary.algorithms import constraints
 from corollary.core.proof import Proof
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import Aggregate, Atom, Constant, Negation, Rule, Variable
+from corollary.lang.syntax import Aggregate, Atom, Binding, Constant, Negation, Rule, Variable
 
 Explain = Callable[[Atom], Proof]
 
@@ -62,16 +62,14 @@ def proved(
             known[fact] = explain(fact)
         return known[fact]
 
-    proofs = tuple(
-        Proof(
-            found.rule.head,
-            found.rule,
-            premises=tuple(_premises(found.rule, example.substitution, proof_of)),
-            prefixes=prefixes,
+    proofs = []
+    for example in found.examples:
+        premises = tuple(_premises(found.rule, example.substitution, proof_of))
+        least = all(premise.least for premise in premises)
+        proofs.append(
+            Proof(found.rule.head, found.rule, premises=premises, least=least, prefixes=prefixes)
         )
-        for example in found.examples
-    )
-    return Inconsistency(found.rule, found.count, proofs, prefixes)
+    return Inconsistency(found.rule, found.count, tuple(proofs), prefixes)
 
 
 def _premises(rule: Rule, values: Mapping[Variable, Constant], explain: Explain) -> Iterator[Proof]:
@@ -82,7 +80,21 @@ def _premises(rule: Rule, values: Mapping[Variable, Constant], explain: Explain)
             case Negation(atom):
                 yield Proof(Negation(_substituted(atom, values)))
             case Aggregate():
-                yield Proof(part)
+                yield Proof(_computed(part, values))
+
+
+def _computed(part: Aggregate, values: Mapping[Variable, Constant]) -> Aggregate:
+    """An aggregate with the values of its group and its results."""
+    group = {variable: values[variable] for variable in part.group}
+    bindings = [
+        Binding(b.function, group.get(b.argument, b.argument), values[b.result])  # type: ignore[arg-type]
+        for b in part.bindings
+    ]
+    return Aggregate(
+        tuple(_substituted(atom, group) for atom in part.atoms),
+        cast("tuple[Variable, ...]", tuple(group.values())),
+        tuple(bindings),
+    )
 
 
 def _substituted(atom: Atom, values: Mapping[Variable, Constant]) -> Atom:
