@@ -9,7 +9,7 @@ from corollary.lang.program import Program
 from corollary.rdf import rules
 
 if TYPE_CHECKING:
-    from corollary.knowledge_base import KnowledgeBase
+    from corollary.knowledge_base import KnowledgeBase, expand
 
 __all__ = [
     "CorollaryError",
@@ -18,14 +18,15 @@ __all__ = [
     "KnowledgeBase",
     "OperationFailed",
     "Program",
+    "expand",
     "rules",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Engines are imported when they are first asked for, so that this import takes no time."""
-    if name == "KnowledgeBase":
-        from corollary.knowledge_base import KnowledgeBase
+    if name in ("KnowledgeBase", "expand"):
+        from corollary import knowledge_base
 
-        return KnowledgeBase
+        return getattr(knowledge_base, name)
     raise AttributeError(f"module 'corollary' has no attribute {name!r}")

@@ -54,7 +54,6 @@ CODES: dict[str, str] = {
     "E330": "scale that a dataset does not have",
     "E340": "fact that is not in the materialization",
     "E341": "data that cannot be taken as facts or rules",
-    "E342": "malformed RDF",
     "E343": "transaction that is already open, or over",
     "E344": "unknown relation",
     "E401": "file or folder that cannot be written",

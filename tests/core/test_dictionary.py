@@ -164,3 +164,18 @@ def test_a_few_terms_load_no_compiler() -> None:
         "assert not {'numba', 'pyarrow'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@given(st.lists(anything, max_size=8), st.lists(anything, max_size=8), st.booleans())
+def test_asking_adds_nothing(known: list[Constant], asked: list[Constant], stored: bool) -> None:
+    dictionary = Dictionary()
+    ids = dictionary.encode(known).tolist()
+    if stored:  # as texts, so that values are forgotten
+        texts = dictionary.texts_from(0)
+        dictionary = Dictionary()
+        dictionary.encode_texts(texts)
+    assert [dictionary.find(term) for term in known] == ids
+    size, seen = len(dictionary), set(map(canonical, known))
+    for term in asked:
+        assert (dictionary.find(term) is None) == (canonical(term) not in seen)
+    assert len(dictionary) == size

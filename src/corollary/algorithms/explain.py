@@ -37,7 +37,7 @@ from typing import Generic
 
 import numpy as np
 
-from corollary.algorithms.aggregates import Aggregation, is_internal
+from corollary.algorithms.aggregates import Aggregation
 from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.instances import SAMPLE, Builder, Chosen, Instance, Key
 from corollary.algorithms.step import Step, finish
@@ -47,7 +47,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
-from corollary.core.tables import body_tables, encode, joined
+from corollary.core.tables import body_tables, encode, is_known, joined
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -78,9 +78,10 @@ def explain(
     if any(isinstance(term, Variable) for term in fact.terms):
         text = Printer(program.prefixes).atom(fact)
         raise InvalidInput("E208", f"one fact is explained at a time, but {text} has variables")
-    goal = encode([fact], engine.dictionary)
     fits = program.arities.get(fact.relation, len(fact.terms)) == len(fact.terms)
-    if not fits or not len(engine.facts(goal).intersection(facts)):
+    known = fits and is_known(fact, engine.dictionary)  # asking adds no term
+    goal = encode([fact], engine.dictionary) if known else {}
+    if not len(engine.facts(goal).intersection(facts)):
         raise InvalidInput(
             "E340",
             f"{Printer(program.prefixes).atom(fact)} is not in the materialization",
@@ -277,7 +278,7 @@ class _Search(Generic[F]):
             raise _TooWide
 
     def _may_be_derived(self, predicate: Predicate) -> bool:
-        if is_internal(predicate):
+        if predicate in self.aggregations:
             return False
         return predicate.relation == TRIPLE or self.strata.owner(predicate) is not None
 

@@ -6,12 +6,14 @@ program and the counters are replaced together, at the end, or not at all.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Generic
 
 from corollary.algorithms import seminaive
 from corollary.algorithms.aggregates import is_internal
 from corollary.algorithms.choose import worth_rematerializing
+from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.counted import recount
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.kinds import ALGORITHMS, KINDS, State
@@ -145,6 +147,11 @@ class Maintainer(Generic[F]):
             _missing(state.program, program),
             statistics,
         )
+
+    def inconsistencies(self, *, examples: int | None = 3) -> Iterator[Inconsistency]:
+        """The constraints that the facts contradict, those of auxiliary relations included."""
+        state = self._state
+        return inconsistencies(state.program, state.facts, self.engine, examples=examples)
 
     def explain(self, fact: Atom, *, budget: int = BUDGET) -> Proof:
         """A smallest proof of a fact, looking at so many instances (`algorithms.explain`)."""

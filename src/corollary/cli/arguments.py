@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from corollary.knowledge_base.rules import NO_RULES
+from corollary.rdf.rulesets import RULE_SETS
+from corollary.rdf.triples import Skipped
+
+_SAMPLES = 3  # statements that were skipped, of which a terminal shows the place
 
 
 def add_resources(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +32,24 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
         type=bytes_,
         metavar="SIZE",
         help="fail rather than use more memory, such as 500M or 8G (columnar engine)",
+    )
+
+
+def add_rules(parser: argparse.ArgumentParser, default: str) -> None:
+    """The flags for rules by name, and for RDF with mistakes."""
+    parser.add_argument(
+        "--rules",
+        action="append",
+        metavar="NAME|FILE",
+        help=f"a rule set ({', '.join((*RULE_SETS, NO_RULES))}) or a .dl file; may be given several"
+        f" times (default: {default})",
+    )
+    parser.add_argument(
+        "--on-error",
+        choices=("fail", "skip"),
+        default="fail",
+        help="what to do with RDF statements that cannot be read: fail, or skip and report them"
+        " (default: fail)",
     )
 
 
@@ -68,3 +95,19 @@ def bytes_(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"expected a size such as 500M or 8G, found {text}"
         ) from None
+
+
+def describe_skipped(skipped: int, samples: Sequence[Skipped]) -> dict[str, Any]:
+    """What was skipped, as JSON has it: how many statements, and where the first ones are."""
+    return {"skipped": skipped, "samples": [sample._asdict() for sample in samples]}
+
+
+def print_skipped(skipped: int, samples: Sequence[Skipped]) -> None:
+    """The same on stderr."""
+    if skipped:
+        many = "statements" if skipped > 1 else "statement"
+        print(f"skipped: {skipped:,} {many} that cannot be read", file=sys.stderr)
+        for sample in samples[:_SAMPLES]:
+            print(f"  {sample}", file=sys.stderr)
+        if skipped > _SAMPLES:
+            print("  …", file=sys.stderr)

@@ -1,7 +1,7 @@
 """`corollary`: arguments in, exit status out; every mistake as one clear message.
 
-Results go to stdout, messages and progress to stderr. Exit status: 0 done, 1 the operation failed,
-2 the input is wrong.
+Results go to stdout, messages and progress to stderr. Exit status: 0 done, 1 the operation failed
+(or `check` has found an inconsistency), 2 the input is wrong.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from corollary.cli import apply, bench, generate, run
+from corollary.cli import apply, bench, check, generate, run
 from corollary.cli.progress import interruptible
 from corollary.errors import CorollaryError
 
-COMMANDS = (run, apply, generate, bench)
+COMMANDS = (run, apply, check, generate, bench)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         with interruptible():
-            options.command(options)
+            status: int | None = options.command(options)
     except CorollaryError as error:
         if options.json:
             print(json.dumps(error.as_json(), ensure_ascii=False), file=sys.stderr)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of stdout has gone, as in `corollary … | head`: nothing is left to say.
         sys.stderr.close()
         return 1
-    return 0
+    return status or 0
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from corollary.errors import OperationFailed
+from corollary.rdf.triples import Progress as Reading
 
 _EVERY = 1.0  # seconds between two lines
 
@@ -52,6 +53,15 @@ class Progress:
             self.stop(f"--limit-facts {self.limits.facts}")
         if self.limits.rounds is not None and sum(self._rounds.values()) > self.limits.rounds:
             self.stop(f"--limit-rounds {self.limits.rounds}")
+
+    def reading(self, at: Reading) -> None:
+        """A part of an RDF file is read."""
+        now = time.perf_counter()
+        self.state = f"reading {at.file}, {at.statements:,} statements"
+        if now - self.shown >= _EVERY and not self.quiet:
+            self.shown = now
+            share = f", {at.done / at.total:.0%} of the file" if at.total else ""
+            print(f"{self.state}{share}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
 
     def stop(self, limit: str) -> None:
         """Give up, saying how far the run came."""

@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,19 +15,31 @@ import numpy as np
 from corollary.algorithms import seminaive
 from corollary.algorithms.constraints import Inconsistency, Violation, inconsistencies
 from corollary.algorithms.maintain import Maintainer
-from corollary.cli.arguments import add_resources, positive
+from corollary.cli.arguments import (
+    add_resources,
+    add_rules,
+    describe_skipped,
+    positive,
+    print_skipped,
+)
 from corollary.cli.progress import Clock, Limits, Progress
+from corollary.core.compile import TRIPLES
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.statistics import Statistics
+from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput
-from corollary.files.facts import FORMATS, Column, Table, read_facts, write_facts
+from corollary.files.facts import FORMATS, Column, Table, read_facts, replace_file, write_facts
 from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
+from corollary.knowledge_base.results import TRIPLES_NAME, results_of, triples_of
+from corollary.knowledge_base.rules import read_rules
 from corollary.lang import reference
 from corollary.lang.parser import parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule, is_auxiliary
+from corollary.rdf import formats
+from corollary.rdf.triples import Triples
 
 _SHOWN = 3  # ways to contradict a constraint that are shown
 
@@ -38,7 +52,19 @@ def add_arguments(commands: Any) -> None:
         description="Derive everything that follows from a program and its facts.",
     )
     parser.add_argument(
-        "program", metavar="PROGRAM.dl", help="rules and facts in the rule language"
+        "program",
+        metavar="PROGRAM.dl",
+        nargs="?",
+        help="rules and facts in the rule language; may be left out with --rules or --data",
+    )
+    add_rules(parser, "the rules of PROGRAM.dl only")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML or JSON-LD, also with .gz or .zst;"
+        " folders and patterns",
     )
     parser.add_argument(
         "--facts",
@@ -49,8 +75,8 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="folder for the materialization, one file for each relation; without it, facts are"
-        " printed",
+        help="folder for the materialization, one file for each relation, and triples.nt; without"
+        " it, facts are printed",
     )
     parser.add_argument(
         "--format",
@@ -99,32 +125,30 @@ def run(options: argparse.Namespace) -> None:
     progress = Progress(limits, quiet=options.quiet)
     with progress.watched():
         clock = Clock()
-        program = Program.load(options.program)
-        tables = read_facts(options.facts, program) if options.facts else []
+        given = _read(options, progress)
+        program = given.program
         clock.lap("read")
         if options.explain is not None:
-            _explain(program, tables, options, progress)
+            _explain(given, options, progress)
             return
         if options.engine == "reference":
-            explicit, results, statistics, found = _run_reference(program, tables, progress)
+            explicit, facts, statistics, found = _run_reference(given)
         else:
-            explicit, results, statistics, found = _run_engine(
-                program, tables, options, clock, progress
-            )
+            explicit, facts, statistics, found = _run_engine(given, options, clock, progress)
         clock.lap("check" if "materialize" in clock.seconds else "materialize")
-    results = [table for table in results if not is_auxiliary(table.relation)]
+    facts = results_of(facts)
     if options.out:
-        write_facts(options.out, program, results, format_=options.format)
+        _write(options.out, given, facts, format_=options.format)
     elif not options.json:
-        print_facts(program, results)
+        print_facts(program, facts, given.dictionary)
     clock.lap("write")
-    counts = relation_counts(program, results)
-    facts = sum(counts.values())
+    counts = relation_counts(program, facts)
+    size = sum(counts.values())
     report = {
         "version": None,
         "explicit": explicit,
-        "facts": facts,
-        "inserted": facts,
+        "facts": size,
+        "inserted": size,
         "deleted": 0,
         "rounds": statistics.rounds,
         "derivations": statistics.derivations,
@@ -138,68 +162,106 @@ def run(options: argparse.Namespace) -> None:
     if program.constraints:
         printer = Printer(program.prefixes)
         report["inconsistencies"] = [one.describe(printer) for one in found]
+    if options.data:
+        report |= describe_skipped(given.triples.skipped, given.triples.samples)
     if options.json:
         print(json.dumps(report))
     elif not options.quiet:
         print_statistics(report)
+    print_skipped(given.triples.skipped, given.triples.samples)
     print_inconsistencies(report.get("inconsistencies", []))
 
 
-Outcome = tuple[int, list[Table], Statistics, list[Inconsistency]]
+@dataclass(frozen=True)
+class _Given:
+    """What a run begins with."""
+
+    program: Program
+    tables: list[Table]
+    triples: Triples
+    dictionary: Dictionary
+
+    def explicit(self) -> Tables:
+        """All facts, in numbers."""
+        found = encoded(self.program, self.tables, self.dictionary)
+        return joined([found, self.triples.tables(self.dictionary)])
 
 
-def _run_reference(program: Program, tables: list[Table], progress: Progress) -> Outcome:
-    explicit = {*program.facts, *(fact for table in tables for fact in table.atoms())}
+def _read(options: argparse.Namespace, progress: Progress) -> _Given:
+    names = [*(options.rules or ()), *([Path(options.program)] if options.program else ())]
+    if not names and not options.data:
+        raise InvalidInput("E303", "there is nothing to run", "give PROGRAM.dl, --rules or --data")
+    program = read_rules(names)
+    tables = read_facts(options.facts, program) if options.facts else []
+    dictionary = Dictionary()
+    triples = formats.read(
+        options.data or (),
+        dictionary,
+        on_error=options.on_error,
+        on_progress=progress.reading,
+        threads=options.threads,
+    )
+    return _Given(program, tables, triples, dictionary)
+
+
+Outcome = tuple[int, Facts, Statistics, list[Inconsistency]]
+
+
+def _run_reference(given: _Given) -> Outcome:
+    program, dictionary = given.program, given.dictionary
+    engine = make_engine("columnar", dictionary)  # for sets of facts, not to evaluate
+    explicit = {*decode(engine.facts(given.explicit()), dictionary)}
     facts = reference.materialize(program, explicit)
-    by_relation: dict[str, list[Atom]] = {}
-    for fact in facts:
-        by_relation.setdefault(fact.relation, []).append(fact)
-    results = [Table.of(relation, found) for relation, found in by_relation.items()]
     ways: dict[Rule, list[Violation]] = {}
     for rule, substitution in reference.violations(program, facts):
         ways.setdefault(rule, []).append(Violation(rule, substitution))
     found = [Inconsistency(rule, len(all_), tuple(all_[:_SHOWN])) for rule, all_ in ways.items()]
     statistics = Statistics("naive", "the reference engine evaluates naively")
-    return len(explicit), results, statistics, found
+    return len(explicit), engine.facts(encode(facts, dictionary)), statistics, found
 
 
 def _run_engine(
-    program: Program,
-    tables: list[Table],
-    options: argparse.Namespace,
-    clock: Clock,
-    progress: Progress,
+    given: _Given, options: argparse.Namespace, clock: Clock, progress: Progress
 ) -> Outcome:
-    dictionary = Dictionary()
     engine = make_engine(
-        options.engine, dictionary, threads=options.threads, limit_memory=options.limit_memory
+        options.engine, given.dictionary, threads=options.threads, limit_memory=options.limit_memory
     )
-    explicit = engine.facts(encoded(program, tables, dictionary))
+    explicit = engine.facts(given.explicit())
     clock.lap("encode")
     done = seminaive.materialize(
-        program, explicit, engine, modules=not options.no_modules, on_progress=progress
+        given.program, explicit, engine, modules=not options.no_modules, on_progress=progress
     )
-    results = list(result_tables(done.facts, dictionary))
     found = []
-    if program.constraints:
+    if given.program.constraints:
         clock.lap("materialize")
-        found = list(inconsistencies(program, done.facts, engine, examples=_SHOWN))
-    return len(explicit), results, done.statistics, found
+        found = list(inconsistencies(given.program, done.facts, engine, examples=_SHOWN))
+    return len(explicit), done.facts, done.statistics, found
 
 
-def _explain(
-    program: Program, tables: list[Table], options: argparse.Namespace, progress: Progress
-) -> None:
+def _write(folder: str, given: _Given, facts: Any, *, format_: str) -> None:
+    """Files of the relations by their terms, the triples by columns of ids."""
+    program, dictionary = given.program, given.dictionary
+    plain = list(result_tables(facts.without([TRIPLES]), dictionary))
+    write_facts(folder, program, plain, format_=format_)
+    triples = triples_of(facts, dictionary)
+    if len(triples):
+        in_order = triples.in_order(dictionary)
+        replace_file(
+            Path(folder) / "triples.nt", lambda path: formats.write(path, in_order, dictionary)
+        )
+
+
+def _explain(given: _Given, options: argparse.Namespace, progress: Progress) -> None:
+    program = given.program
     fact = parse_atom(options.explain, program.prefixes, "--explain")
     if options.engine == "reference":
         raise InvalidInput("E341", "the reference engine gives no proofs", "use --engine columnar")
-    dictionary = Dictionary()
     engine = make_engine(
-        options.engine, dictionary, threads=options.threads, limit_memory=options.limit_memory
+        options.engine, given.dictionary, threads=options.threads, limit_memory=options.limit_memory
     )
     maintainer = Maintainer(
-        Program.of(program.rules, prefixes=program.prefixes),
-        engine.facts(encoded(program, tables, dictionary)),
+        program.without_facts(),
+        engine.facts(given.explicit()),
         engine,
         modules=not options.no_modules,
         on_progress=progress,
@@ -234,22 +296,21 @@ def result_tables(facts: Facts, dictionary: Dictionary) -> Iterator[Table]:
         yield Table(predicate.relation, columns)
 
 
-def print_facts(program: Program, tables: list[Table]) -> None:
+def print_facts(program: Program, facts: Facts, dictionary: Dictionary) -> None:
     """Print facts as the rule language writes them, in the order of their text."""
     printer = Printer(program.prefixes)
-    lines = sorted(f"{printer.atom(fact)} .\n" for table in tables for fact in table.atoms())
-    sys.stdout.writelines(lines)
+    sys.stdout.writelines(sorted(f"{printer.atom(fact)} .\n" for fact in decode(facts, dictionary)))
     sys.stdout.flush()
 
 
-def relation_counts(program: Program, tables: list[Table]) -> dict[str, int]:
+def relation_counts(program: Program, facts: Facts) -> dict[str, int]:
     """The number of facts of each relation; triples under `triples`."""
     counts = dict.fromkeys(sorted(r for r in program.arities if not is_auxiliary(r)), 0)
     if program.has_triples:
         counts["triples"] = 0
-    for table in tables:
-        name = "triples" if table.relation == TRIPLE else table.relation
-        counts[name] += len(table.columns[0].indices)
+    for predicate in facts.predicates():
+        name = TRIPLES_NAME if predicate.relation == TRIPLE else predicate.relation
+        counts[name] = counts.get(name, 0) + len(facts.only([predicate]))
     return counts
 
 

@@ -92,6 +92,23 @@ class Dictionary:
         term_id = self._ids.get(term)
         return int(self.encode([term])[0]) if term_id is None else term_id
 
+    def find(self, term: Constant) -> int | None:
+        """The id of a term, None if it was never seen: asking adds nothing.
+
+        >>> dictionary = Dictionary()
+        >>> dictionary.find(Literal("a")), len(dictionary), dictionary.id(Literal("a"))
+        (None, 0, 0)
+        >>> dictionary.find(Literal("a"))
+        0
+        """
+        term_id = self._ids.get(term)
+        if term_id is None:
+            term = canonical(term)
+            if term not in self._ids and len(self._terms) < self._count:
+                self._recall([term])
+            term_id = self._ids.get(term)
+        return term_id
+
     def term(self, term_id: int) -> Constant:
         """The term of an id."""
         term = self._terms.get(term_id)

@@ -35,6 +35,15 @@ def encode(atoms: Iterable[Atom], dictionary: Dictionary) -> Tables:
     }
 
 
+def is_known(atom: Atom, dictionary: Dictionary) -> bool:
+    """Whether the dictionary has what the predicate of an atom leaves open; else no fact matches.
+
+    The properties and classes of facts need not be in the dictionary.
+    """
+    constants = (term for term in home_terms(atom) if not isinstance(term, Variable))
+    return all(dictionary.find(term) is not None for term in constants)
+
+
 def decode(facts: Facts, dictionary: Dictionary) -> Iterator[Atom]:
     """The facts of an engine as atoms."""
     for predicate in facts.predicates():

@@ -1,6 +1,8 @@
 """Knowledge bases: facts and rules, what follows from them, and transactions that change them."""
 
 from corollary.knowledge_base.base import KnowledgeBase
+from corollary.knowledge_base.expand import expand
+from corollary.knowledge_base.inconsistencies import Inconsistency
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 
-__all__ = ["KnowledgeBase", "Transaction", "TransactionChanges"]
+__all__ = ["Inconsistency", "KnowledgeBase", "Transaction", "TransactionChanges", "expand"]

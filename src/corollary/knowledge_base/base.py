@@ -25,10 +25,11 @@ from corollary.core.compile import (
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.proof import Proof
-from corollary.core.tables import Tables, encode
+from corollary.core.tables import Tables, encode, is_known
 from corollary.errors import InvalidInput, nearest
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
+from corollary.knowledge_base.inconsistencies import Inconsistency, proved
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
@@ -36,6 +37,7 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
+from corollary.rdf.triples import OnError, OnProgress
 
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
 
@@ -86,7 +88,7 @@ class KnowledgeBase:
             engine, self._dictionary, threads=threads, limit_memory=limit_memory
         )
         self._maintainer: Maintainer[Any] = Maintainer(
-            Program.of(program.rules, prefixes=program.prefixes),
+            program.without_facts(),
             self._engine.facts(encode(program.facts, self._dictionary)),
             self._engine,
             algorithm=algorithm,
@@ -103,16 +105,23 @@ class KnowledgeBase:
         """Changes that are made together: `with kb.transaction() as tx: …`."""
         return Transaction(self)
 
-    def load(self, *sources: Any, relation: str | None = None) -> TransactionChanges:
+    def load(
+        self,
+        *sources: Any,
+        relation: str | None = None,
+        on_error: OnError = "fail",
+        on_progress: OnProgress | None = None,
+    ) -> TransactionChanges:
         """Insert facts from files, folders and tables, as one transaction.
 
         A source is a path or a glob pattern: of a `.dl` file (whose rules are added too), an RDF
         file, a table `<relation>.facts`, `.csv`, `.parquet` or `.arrow`, or a folder of such files;
         or an Arrow, pandas or Polars table, or an rdflib graph. Without `relation`, a table has the
-        columns subject, predicate and object.
+        columns subject, predicate and object. Statements of RDF that cannot be read are an error,
+        or with `on_error="skip"` left out and told of by the changes: `skipped`, `samples`.
         """
         with self.transaction() as tx:
-            tx.load(*sources, relation=relation)
+            tx.load(*sources, relation=relation, on_error=on_error, on_progress=on_progress)
         return tx.changes
 
     # -- what there is -----------------------------------------------------------------------------
@@ -174,6 +183,24 @@ class KnowledgeBase:
         proof = self._maintainer.explain(self._pattern(fact))
         return replace(proof, prefixes=self.prefixes)
 
+    def inconsistencies(self, *, limit: int | None = 3) -> list[Inconsistency]:
+        """The constraints that the facts contradict, each with up to `limit` proofs.
+
+        >>> kb = KnowledgeBase("[apart] false :- cat(?x), dog(?x) . dog(1) . dog(?x) :- cat(?x) .")
+        >>> kb.inconsistencies()
+        []
+        >>> with kb.transaction() as tx:
+        ...     tx.insert("cat(2) .")
+        >>> print(*kb.inconsistencies())
+        apart is contradicted in 1 way
+          false   by [apart]
+          ├─ cat(2)   explicit
+          └─ dog(2)   by dog(?x) :- cat(?x)
+             └─ cat(2)   explicit
+        """
+        found = self._maintainer.inconsistencies(examples=limit)
+        return [proved(one, self.explain, self.prefixes) for one in found]
+
     def __repr__(self) -> str:
         rules = len(self.program.rules)
         return f"<KnowledgeBase: {self.count():,} facts, {rules:,} rules, version {self.version}>"
@@ -223,7 +250,7 @@ class KnowledgeBase:
             terms = home_terms(narrow)
             if len({*terms}) == len(terms) and all(isinstance(term, Variable) for term in terms):
                 whole.append(home(narrow))
-            else:
+            elif is_known(narrow, self._dictionary):  # asking adds no term
                 rules.append(compile_rule(Rule(narrow, (narrow,)), self._dictionary))
         found = facts.only(whole)
         return found.union(self._engine.derive(rules, facts).facts) if rules else found
@@ -255,8 +282,8 @@ class KnowledgeBase:
             else:
                 inserted, deleted = inserted.difference(facts), deleted.union(facts)
         before, known = self._maintainer.explicit, self.program
-        added = tuple(rule for rule in program.rules if rule not in known)
-        removed = tuple(rule for rule in known.rules if rule not in program)
+        added = tuple(rule for rule in _statements(program) if rule not in known)
+        removed = tuple(rule for rule in _statements(known) if rule not in program)
         started = time.perf_counter()
         done = self._maintainer.update(Changes(inserted, deleted, added, removed))
         statistics = done.statistics
@@ -273,6 +300,8 @@ class KnowledgeBase:
             _split(done.deleted, before),
             self._dictionary,
             Printer(self._prefixes),
+            reader.skipped,
+            reader.samples,
         )
 
 
@@ -299,6 +328,10 @@ def _narrow(atom: Atom, facts: Facts) -> Iterator[Atom]:
                 for old, new in zip(atom.terms, terms, strict=True)
             ):
                 yield Atom(TRIPLE, terms)
+
+
+def _statements(program: Program) -> tuple[Rule, ...]:
+    return (*program.rules, *program.constraints)
 
 
 def _split(facts: Any, explicit: Any) -> tuple[Facts, Facts]:

@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary
-from corollary.core.tables import Tables, encode, joined, narrow
+from corollary.core.tables import Tables, encode, joined
+from corollary.core.terms import term_of, text_of
 from corollary.errors import InvalidInput, InvalidProgram, Source
 from corollary.files import facts as files
 from corollary.files import typed
 from corollary.files.cells import read_cell
-from corollary.knowledge_base import rdf
 from corollary.knowledge_base.engines import table_ids
-from corollary.lang.parser import Parser
+from corollary.lang.parser import WELL_KNOWN_PREFIXES, Parser
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import (
@@ -42,6 +42,10 @@ from corollary.lang.syntax import (
 )
 from corollary.lang.validate import validate
 from corollary.lang.values import literal_of
+from corollary.rdf import formats
+from corollary.rdf.files import format_of
+from corollary.rdf.frames import constant_of
+from corollary.rdf.triples import SAMPLES, OnError, OnProgress, Skipped
 
 # What begins a text of the rule language: an atom such as p(…), or [?s, …].
 _IGNORED = r"(?:\s|#[^\n]*\n|%[^\n]*\n|//[^\n]*\n|@?prefix\s+\S*\s*<[^>]*>\s*\.?)*"
@@ -49,6 +53,7 @@ _RULE_LANGUAGE = re.compile(
     rf"{_IGNORED}(?:(?:<[^>\s]*>|[\w:.\-]+)\s*\(|\[\s*[^\s,\]]+\s*,|\w+\s*\.)", re.IGNORECASE
 )
 _NAME = re.compile(r"[^\W\d]\w*\Z")
+_PYOXIGRAPH = ("NamedNode", "BlankNode", "Literal")  # its terms that are ours too
 _TRIPLE_NAMES = (("subject", "predicate", "object"), ("s", "p", "o"))
 
 
@@ -61,8 +66,12 @@ class DataReader:
         self.dictionary = dictionary
         self.prefixes = dict(prefixes)
         self.arities = dict(arities)
+        self.skipped = 0  # statements of RDF that could not be read
+        self.samples: tuple[Skipped, ...] = ()
 
-    def facts(self, data: Any, relation: str | None = None) -> Tables:
+    def facts(
+        self, data: Any, relation: str | None = None, *, on_error: OnError = "fail"
+    ) -> Tables:
         """Facts in any form but that of files."""
         if relation is not None and not _NAME.match(relation):
             raise InvalidInput("E341", f"'{relation}' cannot be the name of a relation")
@@ -75,9 +84,9 @@ class DataReader:
             return self._atoms([data])
         table = _arrow(data)
         if table is not None:
-            return self._frame(table, relation)
+            return self._frame(table, relation, on_error)
         if _module(data) == "rdflib" and hasattr(data, "triples"):
-            return self._triples(rdf.read_graph(data, self.dictionary))
+            return self._rdf(data, on_error, keep_labels=True)
         if isinstance(data, tuple) and data and not isinstance(data[0], tuple | list | Atom):
             return self._atoms([self._row(data, relation)])
         if isinstance(data, Iterable) and not isinstance(data, bytes | Mapping):
@@ -89,18 +98,27 @@ class DataReader:
             "give text, triples, atoms, or an Arrow, pandas or Polars table",
         )
 
-    def source(self, source: Any, relation: str | None = None) -> Iterator[Tables | Program]:
+    def sources(
+        self,
+        sources: Iterable[Any],
+        relation: str | None = None,
+        *,
+        on_error: OnError = "fail",
+        on_progress: OnProgress | None = None,
+    ) -> Iterator[Tables | Program]:
         """Facts from files, folders, and all that `facts` takes but text; programs as they are."""
-        if not isinstance(source, str | Path):
-            yield self.facts(source, relation)
-            return
-        paths = [Path(source)]
-        if not paths[0].exists() and glob.has_magic(str(source)):
-            paths = [Path(path) for path in sorted(glob.glob(str(source), recursive=True))]
-            if not paths:
-                raise InvalidInput("E301", f"no file matches {source}", file=str(source))
-        for path in paths:
-            yield from self._folder(path) if path.is_dir() else [self._file(path, relation)]
+        rdf: dict[Path, None] = {}  # read together, each once, and by several threads
+        for source in sources:
+            if not isinstance(source, str | Path):
+                yield self.facts(source, relation, on_error=on_error)
+                continue
+            for path in _paths(source):
+                if relation is None and format_of(path) is not None:
+                    rdf.setdefault(path)
+                else:
+                    yield self._file(path, relation)
+        if rdf:
+            yield self._rdf(list(rdf), on_error, on_progress=on_progress)
 
     def statements(self, text: str) -> tuple[list[Rule], list[Atom]]:
         """The rules and facts of a text in the rule language."""
@@ -147,12 +165,36 @@ class DataReader:
         return self._atoms(facts)
 
     def _turtle(self, text: str) -> Tables:
-        return self._triples(rdf.read_text(text, self.dictionary, self.prefixes))
+        # Labels are kept, so that a text can delete what another one inserted.
+        prefixes = WELL_KNOWN_PREFIXES | self.prefixes
+        return self._triples(
+            formats.read_text(
+                text, self.dictionary, name="<text>", keep_labels=True, prefixes=prefixes
+            )
+        )
 
-    def _triples(self, triples: rdf.Triples) -> Tables:
+    def _rdf(
+        self,
+        source: Any,
+        on_error: OnError,
+        *,
+        keep_labels: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Tables:
+        found = formats.read(
+            source,
+            self.dictionary,
+            on_error=on_error,
+            keep_labels=keep_labels,
+            on_progress=on_progress,
+        )
+        self.skipped += found.skipped
+        self.samples = (*self.samples, *found.samples)[:SAMPLES]
+        return self._triples(found)
+
+    def _triples(self, triples: formats.Triples) -> Tables:
         self._declare(triples.prefixes)
-        columns = [triples.subject, triples.predicate, triples.object]
-        return narrow(TRIPLE, columns, self.dictionary)
+        return triples.tables(self.dictionary)
 
     def _declare(self, prefixes: Mapping[str, str]) -> None:
         """A prefix that is known keeps its meaning."""
@@ -196,9 +238,9 @@ class DataReader:
         if isinstance(value, IRI | BlankNode | Literal):
             return value
         if _module(value) == "rdflib":
-            return rdf.term_of_rdflib(value)
-        if _module(value) == "pyoxigraph":
-            return rdf.term_of_pyoxigraph(value)
+            return constant_of(value)
+        if _module(value) == "pyoxigraph" and type(value).__name__ in _PYOXIGRAPH:
+            return term_of(str(value))
         if isinstance(value, str):
             return read_cell(value) if cell else self._written(value)
         if isinstance(value, np.generic):
@@ -218,7 +260,7 @@ class DataReader:
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def _frame(self, table: pa.Table, relation: str | None) -> Tables:
+    def _frame(self, table: pa.Table, relation: str | None, on_error: OnError) -> Tables:
         if relation is None:
             names = next((n for n in _TRIPLE_NAMES if {*n} <= {*table.column_names}), None)
             if names is None:
@@ -227,35 +269,16 @@ class DataReader:
                     "the table has no columns subject, predicate and object",
                     "name the relation of other tables: relation='edge'",
                 )
-            table = table.select(list(names))
+            cells = [_written(table.column(name), name) for name in names]
+            triples = pa.table(cells, names=list(_TRIPLE_NAMES[0]))
+            return self._rdf(triples, on_error, keep_labels=True)
         for field in table.schema:
-            if not typed.readable(field.type):
-                raise InvalidInput(
-                    "E341",
-                    f"expected texts, numbers or booleans in '{field.name}', found {field.type}",
-                )
-            if table.column(field.name).null_count:
-                raise InvalidInput("E341", f"expected a value in every row of '{field.name}'")
+            _refuse(table.column(field.name), field.name)
         columns = [files.term_column(column) for column in table.columns]
-        if relation is None:
-            for term in columns[1].terms:
-                if not isinstance(term, IRI):
-                    text = Printer().term(term)
-                    raise InvalidInput("E213", f"the predicate of a triple is an IRI, not {text}")
-        else:
-            self.check_arity(relation, len(columns))
-        return table_ids(files.Table(relation or TRIPLE, columns), len(columns), self.dictionary)
+        self.check_arity(relation, len(columns))
+        return table_ids(files.Table(relation, columns), len(columns), self.dictionary)
 
     # -- files -------------------------------------------------------------------------------------
-
-    def _folder(self, folder: Path) -> Iterator[Tables]:
-        for path in sorted(folder.iterdir()):
-            if path.name.startswith(".") or not path.is_file():
-                continue
-            if rdf.is_rdf(path):
-                yield self._triples(rdf.read_file(path, self.dictionary))
-            elif files.is_table(path):
-                yield self._table(path, files.relation_of(path))
 
     def _file(self, path: Path, relation: str | None) -> Tables | Program:
         if path.suffix == ".dl":
@@ -264,8 +287,6 @@ class DataReader:
             return program
         if not path.exists():
             raise InvalidInput("E301", f"there is no file {path}", file=str(path))
-        if relation is None and rdf.is_rdf(path):
-            return self._triples(rdf.read_file(path, self.dictionary))
         if files.is_table(path):
             return self._table(path, relation or files.relation_of(path))
         raise InvalidInput(
@@ -286,8 +307,49 @@ class DataReader:
         return table_ids(table, arity, self.dictionary)
 
 
+def _paths(source: str | Path) -> Iterator[Path]:
+    """The files that a path, a folder or a pattern stands for."""
+    path = Path(source)
+    if path.exists() or not glob.has_magic(str(source)):
+        found = [path]
+    else:
+        found = [Path(name) for name in sorted(glob.glob(str(source), recursive=True))]
+        if not found:
+            raise InvalidInput("E301", f"no file matches {source}", file=str(source))
+    for path in found:
+        yield from _folder(path) if path.is_dir() else [path]
+
+
+def _folder(folder: Path) -> Iterator[Path]:
+    """RDF and tables in a folder and the folders in it; rules are asked for by name."""
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        known = format_of(path) is not None or files.is_table(path)
+        if known and not hidden and path.is_file():
+            yield path
+
+
 def _module(value: object) -> str:
     return type(value).__module__.split(".")[0]
+
+
+def _refuse(column: pa.ChunkedArray, name: str) -> None:
+    if not typed.readable(column.type):
+        raise InvalidInput(
+            "E341", f"expected texts, numbers or booleans in '{name}', found {column.type}"
+        )
+    if column.null_count:
+        raise InvalidInput("E341", f"expected a value in every row of '{name}'")
+
+
+def _written(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """A column of a table of triples as texts; numbers and booleans as N-Triples writes them."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return column
+    _refuse(column, name)
+    terms = files.term_column(column)
+    texts = pa.array([text_of(term) for term in terms.terms], pa.large_string())
+    return pa.chunked_array([texts.take(pa.array(terms.indices))])
 
 
 def _refuse_rules(rules: Iterable[Rule]) -> None:

@@ -1,11 +1,13 @@
-"""Sets of facts as Arrow tables: terms as cells (`files.cells`), and whether facts are explicit.
+"""Sets of facts as Arrow tables: their terms as texts, and whether facts are explicit.
 
-A cell reads back as the same term: `3` is a number, `"3"` a string, `<…>` an IRI.
+Terms of relations are cells (`files.cells`): `3` is a number, `"3"` a string, `<…>` an IRI. Terms
+of triples are written as N-Triples writes them. Either text reads back as the same term.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +17,8 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts
 from corollary.files.cells import write_cell
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE
+from corollary.lang.syntax import TRIPLE, TYPE, is_auxiliary
+from corollary.rdf.triples import Triples
 
 _NO_TERM = -1
 TRIPLE_COLUMNS = ("subject", "predicate", "object")
@@ -27,9 +30,13 @@ Numbers = npt.NDArray[np.int64]
 def relation_table(
     explicit: Facts, derived: Facts, names: Sequence[str], dictionary: Dictionary
 ) -> pa.Table:
-    """Facts of one relation, or triples: their terms, and whether they are explicit."""
+    """Facts of one relation, or triples: their terms, and whether they are explicit.
+
+    Terms of triples are texts as N-Triples writes them, so that `rdf.formats` reads the table.
+    """
     _, columns = _columns(explicit, derived, len(names), dictionary)
-    cells = {name: _cells(column, dictionary) for name, column in zip(names, columns, strict=True)}
+    write = _texts if names == TRIPLE_COLUMNS else _cells
+    cells = {name: write(column, dictionary) for name, column in zip(names, columns, strict=True)}
     return pa.table(cells | {"explicit": _flags(explicit, derived)})
 
 
@@ -41,6 +48,26 @@ def mixed_table(explicit: Facts, derived: Facts, dictionary: Dictionary) -> pa.T
     cells = {f"arg{number}": _cells(column, dictionary) for number, column in enumerate(columns)}
     names = pa.array(relations, pa.string())
     return pa.table({"relation": names} | cells | {"explicit": _flags(explicit, derived)})
+
+
+def triples_of(facts: Facts, dictionary: Dictionary) -> Triples:
+    """The triples among facts, as columns of ids."""
+    empty = np.zeros(0, np.uint32)
+    parts = [[empty, empty, empty]]
+    for predicate in facts.predicates():
+        if predicate.relation == TRIPLE:
+            places = _places(predicate, facts.rows(predicate), dictionary)
+            parts.append([place.astype(np.uint32) for place in places])
+    subject, property_, object_ = (
+        np.concatenate([part[place] for part in parts]) for place in range(3)
+    )
+    return Triples(subject, property_, object_)
+
+
+def results_of(facts: Any) -> Any:
+    """The facts without those of auxiliary relations, which are no results."""
+    hidden = [predicate for predicate in facts.predicates() if is_auxiliary(predicate.relation)]
+    return facts.without(hidden) if hidden else facts
 
 
 def _columns(
@@ -76,6 +103,10 @@ def _width(predicate: Predicate, *sets: Facts) -> int:
     if predicate.relation == TRIPLE:
         return 3
     return max(int(facts.rows(predicate).shape[1]) for facts in sets)
+
+
+def _texts(ids: Numbers, dictionary: Dictionary) -> pa.Array:
+    return dictionary.texts(ids)
 
 
 def _cells(ids: Numbers, dictionary: Dictionary) -> pa.Array:

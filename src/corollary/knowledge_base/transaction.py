@@ -20,6 +20,7 @@ from corollary.knowledge_base.results import mixed_table
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Rule
+from corollary.rdf.triples import OnError, OnProgress, Skipped
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.base import KnowledgeBase
@@ -40,6 +41,8 @@ class TransactionChanges:
     _deleted: tuple[Facts, Facts]
     _dictionary: Dictionary
     _printer: Printer
+    skipped: int = 0  # statements of RDF that could not be read, with `on_error="skip"`
+    samples: tuple[Skipped, ...] = ()  # the first of them: where, and what was wrong
 
     @cached_property
     def inserted(self) -> pa.Table:
@@ -99,16 +102,23 @@ class Transaction:
         """Take explicit facts away, given as for `insert`; what is not explicit is left alone."""
         self._request(self._facts(data, relation), inserts=False)
 
-    def load(self, *sources: Any, relation: str | None = None) -> None:
+    def load(
+        self,
+        *sources: Any,
+        relation: str | None = None,
+        on_error: OnError = "fail",
+        on_progress: OnProgress | None = None,
+    ) -> None:
         """Insert what files and folders hold; see `KnowledgeBase.load`."""
         self._refuse_closed()
-        for source in sources:
-            for found in self._reader.source(source, relation):
-                if isinstance(found, Program):
-                    self._add(found.rules)
-                    self._request(self._reader.facts(Program.of((), found.facts)), inserts=True)
-                else:
-                    self._request(found, inserts=True)
+        for found in self._reader.sources(
+            sources, relation, on_error=on_error, on_progress=on_progress
+        ):
+            if isinstance(found, Program):
+                self._add((*found.rules, *found.constraints))
+                self._request(self._reader.facts(Program.of((), found.facts)), inserts=True)
+            else:
+                self._request(found, inserts=True)
 
     def add_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
         """Add rules: text, a `.dl` file given as a path, a program, or rules."""
@@ -165,7 +175,7 @@ class Transaction:
         if isinstance(rules, str):
             found, facts = self._reader.statements(rules)
         elif isinstance(rules, Program):
-            found, facts = list(rules.rules), rules.facts
+            found, facts = [*rules.rules, *rules.constraints], rules.facts
         else:
             found = [rules] if isinstance(rules, Rule) else list(rules)
         for fact in facts:

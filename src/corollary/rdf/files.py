@@ -30,7 +30,7 @@ SUFFIXES = {
     ".jsonld": "json-ld",
 }
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
-_MARK = b"\xef\xbb\xbf"  # the byte-order mark that some editors write
+MARK = b"\xef\xbb\xbf"  # the byte-order mark that some editors write
 _PEEKED = 256
 
 
@@ -54,7 +54,7 @@ class Opened:
         if kind and not self._total:
             raise _unreadable(path, OSError(), damaged=True)
         self._head = b""
-        self._head = self.read(_PEEKED).removeprefix(_MARK)
+        self._head = self.read(_PEEKED).removeprefix(MARK)
 
     def position(self) -> tuple[int, int]:
         """How many bytes of the file were read, and how many there are."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FORMATS = tuple(LIBRARY)
 _LINES = ("n-triples", "n-quads")
+_PREFIXED = ("turtle", "trig")
 _BATCH = 1 << 18  # statements that are written at once
 _THREADS = 4  # more find nothing to do: one encodes what the others tokenize
 
@@ -45,13 +46,15 @@ def read(
     on_error: OnError = "fail",
     on_progress: OnProgress | None = None,
     threads: int | None = None,
+    keep_labels: bool = False,
 ) -> Triples:
     """The statements of files, folders, patterns, tables and graphs.
 
     A source is a path, a folder (with the folders in it), a pattern such as `data/*.nt`, a table of
     Arrow, pandas or Polars with the columns subject, predicate and object, or a graph of rdflib.
     The suffix of a file tells its syntax, unless `format` names one of `FORMATS`. A statement that
-    cannot be read is an error, or with `on_error="skip"` counted and passed over.
+    cannot be read is an error, or with `on_error="skip"` counted and passed over. A document's
+    blank nodes are its own, unless `keep_labels` says that the same label is the same node.
 
     >>> import pyarrow as pa
     >>> dictionary = Dictionary()
@@ -65,7 +68,13 @@ def read(
     known = _format(format) if format else None
     if threads is None:
         threads = min(_THREADS, os.cpu_count() or 1)
-    reading = Reading(dictionary, on_error=on_error, on_progress=on_progress, threads=threads)
+    reading = Reading(
+        dictionary,
+        on_error=on_error,
+        on_progress=on_progress,
+        threads=threads,
+        keep_labels=keep_labels,
+    )
     seen: set[Path] = set()
     for number, source in enumerate(_each(sources), 1):
         if isinstance(source, str | Path):
@@ -94,8 +103,12 @@ def read_text(
     base: str | None = None,
     name: str = "text",
     on_error: OnError = "fail",
+    keep_labels: bool = False,
+    prefixes: Mapping[str, str] | None = None,
 ) -> Triples:
     """The statements of a text, which is a document of its own.
+
+    Turtle and TriG may use `prefixes` that they do not declare. `keep_labels` is as for `read`.
 
     >>> dictionary = Dictionary()
     >>> triples = read_text("@prefix : <urn:> . :s :p :o, 7 .", dictionary)
@@ -103,14 +116,18 @@ def read_text(
     ['<urn:o>', '"7"^^<http://www.w3.org/2001/XMLSchema#integer>']
     """
     format_ = _format(format)
-    reading = Reading(dictionary, on_error=on_error)
+    reading = Reading(dictionary, on_error=on_error, keep_labels=keep_labels)
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     if format_ in _LINES:
         from corollary.rdf.lines import read_lines  # loads the compiler
 
         read_lines(io.BytesIO(data), format_, reading, name)
     else:
-        read_document(data, format_, reading, name, base=base)
+        known = (prefixes or {}) if format_ in _PREFIXED else {}
+        # On the first line, so that the numbers of lines in messages are right.
+        declared = "".join(f"@prefix {prefix}: <{iri}> . " for prefix, iri in known.items())
+        data = declared.encode() + data.removeprefix(files.MARK)
+        read_document(data, format_, reading, name, base=base, shift=len(declared))
     return reading.triples()
 
 

@@ -64,20 +64,29 @@ def read_graph(graph: rdflib.Graph, reading: Reading, name: str) -> None:
     scope = reading.scope()
     numbers: dict[object, int] = {}
     columns: tuple[list[int], ...] = ([], [], [])
-    statements: Iterable[Any] = (
-        (quad[:3] for quad in graph.quads((None, None, None, None)))
-        if hasattr(graph, "quads")
-        else graph
-    )
-    for statement in statements:
+    for statement in statements_of(graph):
         for column, term in zip(columns, statement, strict=True):
             column.append(numbers.setdefault(term, len(numbers)))
-    ids = reading.dictionary.encode([_constant(term, scope) for term in numbers])
+    ids = reading.dictionary.encode([constant_of(term, scope) for term in numbers])
     reading.add(*(ids[column] for column in columns))
+    reading.declare({str(prefix): str(iri) for prefix, iri in graph.namespaces()})
     reading.progress(name, len(columns[0]), len(columns[0]))
 
 
-def _constant(term: Any, scope: str) -> Constant:
+def statements_of(graph: rdflib.Graph) -> Iterable[Any]:
+    """The statements of a graph, or of all graphs of a dataset."""
+    if hasattr(graph, "quads"):
+        return (quad[:3] for quad in graph.quads((None, None, None, None)))
+    return graph
+
+
+def constant_of(term: Any, scope: str = "") -> Constant:
+    """A term of rdflib; `scope` goes before the labels of blank nodes.
+
+    >>> import rdflib
+    >>> constant_of(rdflib.URIRef("urn:a"))
+    IRI(value='urn:a')
+    """
     import rdflib
 
     match term:
@@ -90,7 +99,7 @@ def _constant(term: Any, scope: str) -> Constant:
         case rdflib.Literal():
             return Literal(str(term), str(term.datatype or XSD + "string"))
     raise InvalidInput(
-        "E322", f"expected IRIs, blank nodes and literals in the graph, found {type(term).__name__}"
+        "E322", f"expected an IRI, a blank node or a literal, found {type(term).__name__}"
     )
 
 

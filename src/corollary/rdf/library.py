@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, Protocol, cast
 
 import pyarrow as pa
 import pyoxigraph
-from pyoxigraph import Quad, RdfFormat, Triple
+from pyoxigraph import Quad, QuadParser, RdfFormat, Triple
 
 from corollary.rdf.triples import Reading
 
@@ -61,7 +61,14 @@ def parse(source: bytes | Source, format_: str, base: str | None = None) -> Iter
     >>> [type(found).__name__ for found in parse(b"<urn:a> 1 <urn:b> .\\n", "n-triples")]
     ['SyntaxError']
     """
-    parser = pyoxigraph.parse(cast("bytes | IO[bytes]", source), LIBRARY[format_], base_iri=base)
+    return _items(_parser(source, format_, base))
+
+
+def _parser(source: bytes | Source, format_: str, base: str | None) -> QuadParser:
+    return pyoxigraph.parse(cast("bytes | IO[bytes]", source), LIBRARY[format_], base_iri=base)
+
+
+def _items(parser: QuadParser) -> Iterator[Parsed]:
     before = None
     while True:
         try:
@@ -83,15 +90,24 @@ def read_document(
     *,
     base: str | None = None,
     position: Callable[[], tuple[int, int | None]] = lambda: (0, None),
+    shift: int = 0,
 ) -> None:
-    """Read a document of any syntax."""
-    found = parse(source, format_, base)
-    scope = document_scope(reading.scope())
+    """Read a document of any syntax; `shift` characters of its first line are not its own."""
+    parser = _parser(source, format_, base)
+    found = _items(parser)
+    scope = document_scope(reading.scope(), reading.own_scope())
+    first = list(islice(found, 1))
+    reading.declare(parser.prefixes)  # those of RDF/XML belong to elements, and go when they end
+    found = chain(first, found)
     while batch := list(islice(found, _BATCH)):
+        reading.declare(parser.prefixes)
         quads = []
         for item in batch:
             if isinstance(item, SyntaxError):
-                reading.malformed(file, item.lineno, item.offset, message_of(item))
+                column = item.offset
+                if shift and item.lineno == 1 and column is not None:
+                    column = max(1, column - shift)
+                reading.malformed(file, item.lineno, column, message_of(item))
             else:
                 quads.append(item)
         add(quads, scope, reading, file)
@@ -121,10 +137,10 @@ def add(quads: Sequence[Quad], scope: Scope, reading: Reading, file: str) -> Non
     reading.add(*(ids[column] for column in columns))
 
 
-def document_scope(prefix: str) -> Scope:
+def document_scope(prefix: str, own: str) -> Scope:
     """Labels of a document's blank nodes; those without one are numbered.
 
-    >>> scope = document_scope("d7.")
+    >>> scope = document_scope("d7.", "d7.")
     >>> scope("_:b"), scope("_:" + "0" * 32)
     ('_:d7.b', '_:d7..0')
     """
@@ -133,7 +149,7 @@ def document_scope(prefix: str) -> Scope:
     def scope(text: str) -> str:
         if _UNLABELED.fullmatch(text):
             # No label begins with a full stop, so that this cannot be one.
-            return f"_:{prefix}.{numbers.setdefault(text, len(numbers))}"
+            return f"_:{own}.{numbers.setdefault(text, len(numbers))}"
         return f"_:{prefix}{text[2:]}"
 
     return scope

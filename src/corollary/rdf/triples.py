@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 from typing import NamedTuple
 
 import numpy as np
+from pyarrow import compute
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.tables import Tables, narrow
@@ -52,6 +53,7 @@ class Triples:
     object: Ids
     skipped: int = 0
     samples: tuple[Skipped, ...] = field(default=(), repr=False)  # the first of the skipped ones
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the documents
 
     @classmethod
     def of(cls, rows: Ids) -> Triples:
@@ -70,6 +72,20 @@ class Triples:
         """Subject, predicate, object."""
         return self.subject, self.predicate, self.object
 
+    def in_order(self, dictionary: Dictionary) -> Triples:
+        """The same statements, in the order of their texts."""
+        ids, places = np.unique(np.concatenate(self.columns), return_inverse=True)
+        ranks = np.empty(len(ids), np.int64)
+        ranks[compute.array_sort_indices(dictionary.texts(ids)).to_numpy()] = np.arange(len(ids))
+        subject, predicate, object_ = np.split(ranks[places], 3)
+        order = np.lexsort((object_, predicate, subject))
+        return replace(
+            self,
+            subject=self.subject[order],
+            predicate=self.predicate[order],
+            object=self.object[order],
+        )
+
     def tables(self, dictionary: Dictionary) -> Tables:
         """As an engine takes them: a table for each property, and for each class."""
         return narrow(TRIPLE, self.columns, dictionary)
@@ -85,8 +101,11 @@ class Reading:
         on_error: OnError = "fail",
         on_progress: OnProgress | None = None,
         threads: int = 1,
+        keep_labels: bool = False,
     ) -> None:
         self.dictionary = dictionary
+        self.keep_labels = keep_labels
+        self.prefixes: dict[str, str] = {}
         self.threads = threads
         self._skip = on_error == "skip"
         self._on_progress = on_progress
@@ -100,8 +119,17 @@ class Reading:
 
         The number of terms, which every document with a blank node makes larger: so the same label
         in two documents gives two terms, and the same documents in the same order the same terms.
+        Nothing, if labels are kept.
         """
+        return "" if self.keep_labels else self.own_scope()
+
+    def own_scope(self) -> str:
+        """The same for blank nodes without a label, which are always a document's own."""
         return f"d{len(self.dictionary)}."
+
+    def declare(self, prefixes: Mapping[str, str]) -> None:
+        """Prefixes of a document; the first meaning of a prefix counts."""
+        self.prefixes = {**prefixes, **self.prefixes}
 
     def add(self, *columns: Ids) -> None:
         """Keep some statements."""
@@ -130,4 +158,6 @@ class Reading:
         subject, predicate, object_ = (
             np.concatenate([empty, *(part[place] for part in self._parts)]) for place in range(3)
         )
-        return Triples(subject, predicate, object_, self._skipped, tuple(self._samples))
+        return Triples(
+            subject, predicate, object_, self._skipped, tuple(self._samples), self.prefixes
+        )
