@@ -17,11 +17,8 @@ from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.counted import recount
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.kinds import ALGORITHMS, KINDS, State
-from corollary.algorithms.modular.update import (
-    rivals,
-)
 from corollary.algorithms.strata import CompiledStrata, ModuleKey
-from corollary.algorithms.updating import OnStratum, Update, given_to
+from corollary.algorithms.updating import OnStratum, Update, given_to, worth_keeping
 from corollary.core.changes import Changes
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
@@ -235,14 +232,18 @@ class Maintainer(Generic[F]):
     ) -> dict[ModuleKey, Any]:
         """The states of the modules, which know all that is given to them."""
         used = {frozenset(module.rules): module for module in done.modules}
-        states = {}
+        states: dict[ModuleKey, Any] = {}
         for stratum in strata.strata:
-            for module, others in rivals(stratum.modules, stratum):
-                made = used.get(frozenset(module.rules), module.with_state(None))
-                if others:
-                    found = self.engine.derive(others, done.facts).facts
-                    made.give(self.engine, found.only(module.predicates))
-                states[stratum.key(module)] = made.state
+            modules = [
+                used.get(frozenset(module.rules), module.with_state(None))
+                for module in stratum.modules
+            ]
+            if not stratum.modular and not all(
+                worth_keeping(module, stratum, self.engine, done.explicit, done.facts)
+                for module in modules
+            ):
+                continue
+            states |= {stratum.key(module): module.state for module in modules}
         return states
 
     @property

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic
 
-from corollary.algorithms.counted import CountedBackwardForward
 from corollary.algorithms.kinds import KINDS, Kind, State
-from corollary.algorithms.modular.framework import Module
+from corollary.algorithms.modular.framework import Module, SemiNaive
 from corollary.algorithms.modular.update import Begun, Settled
 from corollary.algorithms.step import Algorithm, Counters, Step, finish
 from corollary.algorithms.strata import CompiledStrata, CompiledStratum, ModuleKey
@@ -17,6 +16,9 @@ from corollary.core.compile import CompiledRule
 from corollary.core.engine import Derived, Engine, F
 from corollary.core.statistics import Statistics
 from corollary.lang.stratify import Predicate
+
+_SHARE = 4  # what is given may be 1/4 of a relation
+_FEW = 10_000  # or so many facts
 
 OnStratum = Callable[[int, int, int, int], None]  # stratum, strata, rounds so far, facts
 
@@ -48,8 +50,6 @@ class Update(Generic[F]):
         self._on_progress = on_progress
         self._modular = kind.modular if modules else None
         self._with_modules = 0  # strata
-        # For strata whose modules are new; with C_nr alone, DRed^c would not rederive.
-        self._plain = CountedBackwardForward() if kind.counts[1] else self.algorithm
         self._was = state.strata
         self.modules: Mapping[ModuleKey, Any] = dict(state.modules)
         self._lost = self._gained = self.deleted
@@ -229,10 +229,13 @@ class Update(Generic[F]):
         self.facts = step.facts
         if step.counters is not None and self.counters is not None:
             self.counters.nonrecursive = step.counters.nonrecursive
-        if isinstance(algorithm, type(self._plain)):
-            for module in modules:
-                self._begin(module, step)
-        self.modules = {**self.modules, **{stratum.key(m): m.state for m in modules}}
+        if isinstance(algorithm, Begun) and not stratum.modular:
+            # What is given changes its kind with the rules only.
+            changed = bool(added) or self._was is not self.strata
+            modules = modules if changed and begun(modules, step) else ()
+        keys = {stratum.key(module) for module in stratum.modules}
+        kept = {key: state for key, state in self.modules.items() if key not in keys}
+        self.modules = kept | {stratum.key(module): module.state for module in modules}
         lost, gained = removal.overdeleted, new
         if len(lost) and len(gained):
             lost, gained = lost.difference(new), new.difference(removal.overdeleted)
@@ -247,17 +250,34 @@ class Update(Generic[F]):
             module.with_state(self.modules[stratum.key(module)] if known else None)
             for module in stratum.modules
         ]
-        if not known and not stratum.modular:
-            return self._plain, modules
         self._with_modules += 1
-        if stratum.modular:
-            return (Settled if known else Begun)(modules), modules
-        return self._modular(modules), modules
+        if not known:
+            return Begun(modules), modules
+        return (Settled if stratum.modular else self._modular)(modules), modules
 
-    def _begin(self, module: Module[F], step: Step[F]) -> None:
-        """Tell a new module of the facts that other rules derive."""
-        given = given_to(module, step.stratum, step.engine, step.explicit, step.facts)
-        module.give(step.engine, given)
+
+def begun(modules: Sequence[Module[F]], step: Step[F]) -> bool:
+    """Tell new modules of the facts that other rules derive; whether it pays to keep that."""
+    return all(
+        worth_keeping(module, step.stratum, step.engine, step.explicit, step.facts)
+        for module in modules
+    )
+
+
+def worth_keeping(
+    module: Module[F], stratum: CompiledStratum, engine: Engine[F], explicit: F, facts: F
+) -> bool:
+    """Tell a module of what is given to it, and whether that is little of what it derives.
+
+    If other rules give nearly all of its facts, as where two transitive relations are inverse to
+    each other, a search of what is given costs as much as the rules; then the stratum is closed
+    again, which takes less time.
+    """
+    if isinstance(module, SemiNaive):
+        return True
+    given = given_to(module, stratum, engine, explicit, facts)
+    module.give(engine, given)
+    return _SHARE * len(given) <= max(_FEW, len(facts.only(module.predicates)))
 
 
 def given_to(
