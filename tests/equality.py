@@ -58,7 +58,7 @@ POOL = """
     node(:b) :- [?x, a, :C] .
     [?x, a, :F] :- node(?x) .
 """
-NODES = (":a", ":b", ":c", ":d", ":e", "1", '"x"')
+NODES = (":a", ":b", ":c", ":a", ":b", ":c", ":d", ":e", "1", '"x"')
 PROPERTIES = (":p", ":q", ":r")
 
 
@@ -83,7 +83,8 @@ def random_fact(random: Random) -> str:
         return f"[{one}, a, {random.choice([':C', ':D', ':E', ':a'])}] ."
     if kind < 0.93:
         return random.choice([
-            "[:q, a, :Functional] .", "[:r, a, :Inverse] .", "[:q, :sub, :r] .",
+            "[:q, a, :Functional] .", "[:q, a, :Functional] .", "[:r, a, :Inverse] .",
+            "[:q, :sub, :r] .",
             "[:p, :sub, owl:sameAs] ." if random.random() < 0.1 else "[:r, :sub, :q] .",
             "[:D, :subClass, :C] .",
         ])  # fmt: skip
@@ -95,9 +96,11 @@ def equality_stream(seed: int, commits: int = 6) -> Stream:
     random = Random(seed)
     pool = parse(POOL).rules
     equality = parse(EQUALITY + (REFLEXIVE if random.random() < 0.3 else "")).rules
-    rules = Program.of([*equality, *random.sample(pool, random.choice((1, 2, 3, 5)))])
+    # Mostly with a rule that makes terms equal: those stand first.
+    merging = random.sample(pool[:4], random.choice((0, 1, 1, 2)))
+    rules = Program.of([*equality, *merging, *random.sample(pool, random.choice((1, 2, 3)))])
     everything = sorted(
-        {parse(random_fact(random)).facts[0] for _ in range(random.choice((6, 12, 20)))}, key=repr
+        {parse(random_fact(random)).facts[0] for _ in range(random.choice((8, 14, 24)))}, key=repr
     )
     facts = {fact for fact in everything if random.random() < 0.7}
     start, made = Program.of(rules.rules, facts), []

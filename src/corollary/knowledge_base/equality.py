@@ -379,7 +379,7 @@ class EqualityMaintainer(Generic[F]):
         """The facts that mention one of the terms: as an argument, as property or as class."""
         if not len(terms):
             return self.engine.facts({})
-        named = {*self.engine.dictionary.terms(terms.tolist())} if len(terms) else set()
+        named = {*self.engine.dictionary.terms(terms.tolist())}
         predicates = list(facts.predicates())
         whole = [predicate for predicate in predicates if mentions(predicate, named)]
         rules: list[CompiledRule] = []
@@ -464,7 +464,7 @@ def _pairs(facts: F) -> Ids:
     rows = facts.only([SAME])
     if not len(rows):
         return np.empty((0, 2), np.uint32)
-    pairs = rows.rows(SAME)
+    pairs: Ids = rows.rows(SAME)
     return pairs[pairs[:, 0] != pairs[:, 1]]
 
 
@@ -472,7 +472,8 @@ def _classes(facts: F, classes: Classes) -> Ids:
     """The classes of more than one member that facts of representatives say something about."""
     found = facts.only([SAME])
     subjects = found.rows(SAME)[:, 0] if len(found) else np.empty(0, np.uint32)
-    return np.unique(subjects[classes.has(subjects)])
+    unique: Ids = np.unique(subjects[classes.has(subjects)])
+    return unique
 
 
 def _among(some: Ids, others: Ids) -> Ids:
@@ -491,7 +492,8 @@ def _terms(facts: F, engine: Engine[F]) -> Ids:
     for predicate in facts.predicates():
         parts.append(facts.rows(predicate).reshape(-1))
         named += [term for term in (predicate.property, predicate.member_of) if term is not None]
-    return np.unique(np.concatenate([*parts, engine.dictionary.encode(named)]))
+    found: Ids = np.unique(np.concatenate([*parts, engine.dictionary.encode(named)]))
+    return found
 
 
 def _compiled(inner: Maintainer[F], engine: Engine[F]) -> list[CompiledRule]:

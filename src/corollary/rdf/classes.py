@@ -165,5 +165,5 @@ class Classes:
         """The terms whose representatives differ."""
         if self is other:
             return _NONE
-        terms = np.union1d(self.terms, other.terms)
+        terms: Ids = np.union1d(self.terms, other.terms)
         return terms[self.of(terms) != other.of(terms)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 
@@ -205,8 +205,10 @@ def expanded(facts: Facts, classes: Classes, dictionary: Dictionary) -> Tables:
             parts.append({predicate: _stacked(columns, count)})
             continue
         named = _named(predicate, dictionary)
-        for new in _choices([classes.members_of(term_id) for term_id in named]):
-            parts.append(_placed(predicate, columns, named, new, dictionary))
+        parts += [
+            _placed(predicate, columns, named, list(new), dictionary)
+            for new in product(*(classes.members_of(term_id) for term_id in named))
+        ]
     return joined(parts)
 
 
@@ -235,13 +237,6 @@ def _named(predicate: Predicate, dictionary: Dictionary) -> list[int]:
     if predicate.member_of is not None:
         named.append(dictionary.id(predicate.member_of))
     return named
-
-
-def _choices(members: list[list[int]]) -> Iterator[list[int]]:
-    if len(members) == 1:
-        yield from ([one] for one in members[0])
-    else:
-        yield from ([one, two] for one in members[0] for two in members[1])
 
 
 def _placed(
