@@ -129,7 +129,7 @@ class EqualityMaintainer(Generic[F]):
         classes = Classes().merged(_pairs(explicit), self._same_as)
         inner = Maintainer(
             self._rewritten_program(rules, classes),
-            _equal(classes, engine).union(
+            engine.facts({EQUAL: classes.pairs()}).union(
                 engine.facts(rewritten(explicit, classes, engine.dictionary))
             ),
             engine,
@@ -281,9 +281,8 @@ class EqualityMaintainer(Generic[F]):
         come = rewritten(touched.difference(removed).union(inserted), new.classes, dictionary)
         gone_facts, come_facts = engine.facts(gone), engine.facts(come)
         if len(moved):
-            before, after = _equal(old.classes, engine), _equal(new.classes, engine)
-            gone_facts = gone_facts.union(before.difference(after))
-            come_facts = come_facts.union(after.difference(before))
+            gone_facts = gone_facts.union(engine.facts({EQUAL: old.classes.pairs(moved)}))
+            come_facts = come_facts.union(engine.facts({EQUAL: new.classes.pairs(moved)}))
         added: tuple[Rule, ...] = ()
         dropped: tuple[Rule, ...] = ()
         if (
@@ -464,8 +463,9 @@ def _pairs(facts: F) -> Ids:
     rows = facts.only([SAME])
     if not len(rows):
         return np.empty((0, 2), np.uint32)
-    pairs: Ids = rows.rows(SAME)
-    return pairs[pairs[:, 0] != pairs[:, 1]]
+    pairs = rows.rows(SAME)
+    different: Ids = pairs[pairs[:, 0] != pairs[:, 1]]
+    return different
 
 
 def _classes(facts: F, classes: Classes) -> Ids:
@@ -478,11 +478,6 @@ def _classes(facts: F, classes: Classes) -> Ids:
 
 def _among(some: Ids, others: Ids) -> Ids:
     return some[np.isin(some, others)]
-
-
-def _equal(classes: Classes, engine: Engine[F]) -> F:
-    """What `EQUAL` holds."""
-    return engine.facts({EQUAL: classes.pairs()} if len(classes) else {})
 
 
 def _terms(facts: F, engine: Engine[F]) -> Ids:

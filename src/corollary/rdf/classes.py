@@ -74,7 +74,11 @@ class Classes:
 
     def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Which of the terms are equal to some other one."""
-        return np.isin(ids, self.terms)
+        if not len(self.terms):
+            return np.zeros(len(ids), np.bool_)
+        at = np.minimum(np.searchsorted(self.terms, ids), len(self.terms) - 1)
+        found: npt.NDArray[np.bool_] = self.terms[at] == ids
+        return found
 
     @cached_property
     def _groups(self) -> tuple[Ids, Numbers, Numbers, Ids]:
@@ -129,10 +133,12 @@ class Classes:
                 out[position] = members
         return out
 
-    def pairs(self) -> Ids:
-        """Each representative with each other member of its class."""
-        other = self.terms != self.representatives
-        return np.stack([self.representatives[other], self.terms[other]], axis=1)
+    def pairs(self, terms: Ids | None = None) -> Ids:
+        """Terms (or some of them) with their representatives before them, if these are others."""
+        terms = self.terms if terms is None else terms
+        representatives = self.of(terms)
+        other = terms != representatives
+        return np.stack([representatives[other], terms[other]], axis=1)
 
     def merged(self, pairs: Ids, first: int | None = None) -> Classes:
         """With the classes of each pair made one; `first` represents its class in any case."""
@@ -165,5 +171,7 @@ class Classes:
         """The terms whose representatives differ."""
         if self is other:
             return _NONE
-        terms: Ids = np.union1d(self.terms, other.terms)
-        return terms[self.of(terms) != other.of(terms)]
+        mine = self.terms[self.representatives != other.of(self.terms)]
+        theirs = other.terms[other.representatives != self.of(other.terms)]
+        found: Ids = np.union1d(mine, theirs)
+        return found
