@@ -16,6 +16,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput, OperationFailed
+from corollary.knowledge_base import KnowledgeBase
 from corollary.lang.parser import parse_atom
 from corollary.lang.program import Program
 from corollary.lang.reference import matched
@@ -25,6 +26,7 @@ from corollary.rdf.classes import Classes, components
 from corollary.rdf.equality import SAME_AS, without_equality
 from tests.equality import (
     EQUALITY,
+    PREFIX,
     REFLEXIVE,
     Kept,
     equality_stream,
@@ -286,6 +288,27 @@ def test_derived_classes_that_a_deletion_cannot_reach_stay() -> None:
     assert changes.statistics is not None
     assert sum(changes.statistics.derivations.values()) < 40
     kept.maintainer.verify()
+
+
+def test_a_knowledge_base_by_representatives() -> None:
+    text = (
+        PREFIX + "[:a, owl:sameAs, :b] . [:c, :p, :a] . [:C, rdfs:subClassOf, :D] . [:b, a, :C] ."
+    )
+    both = [
+        KnowledgeBase(rules("owl-rl") | Program.parse(text), equality=equality)
+        for equality in ("rules", "rewrite")
+    ]
+    for kb in both:
+        with kb.transaction() as tx:
+            tx.delete(PREFIX + "[:a, owl:sameAs, :b] .")
+            tx.insert(PREFIX + "[:c, owl:sameAs, :d] . [:p, owl:sameAs, :q] .")
+    one, two = both
+    assert one.count() == two.count()
+    for pattern in ("[?x, ?p, ?y]", "[:d, ?p, ?y]", "[?x, a, :D]", "[?x, owl:sameAs, :d]"):
+        tables = [kb.facts(pattern).to_pylist() for kb in both]
+        assert sorted(tables[0], key=repr) == sorted(tables[1], key=repr)
+    with pytest.raises(InvalidInput, match="no equality by magic"):
+        KnowledgeBase(equality="magic")
 
 
 # -- mistakes ------------------------------------------------------------------------------------

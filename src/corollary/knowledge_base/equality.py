@@ -285,10 +285,7 @@ class EqualityMaintainer(Generic[F]):
             come_facts = come_facts.union(engine.facts({EQUAL: new.classes.pairs(moved)}))
         added: tuple[Rule, ...] = ()
         dropped: tuple[Rule, ...] = ()
-        if (
-            new.rules is not old.rules
-            or np.isin(moved, constants(new.rules, dictionary), assume_unique=True).any()
-        ):
+        if new.rules is not old.rules or np.isin(moved, constants(new.rules, dictionary)).any():
             program = self._rewritten_program(new.rules, new.classes)
             added = tuple(r for r in _all(program) if r not in new.inner.program)
             dropped = tuple(r for r in _all(new.inner.program) if r not in program)
