@@ -268,6 +268,15 @@ def test_explanations_speak_of_the_terms_themselves() -> None:
         kept.maintainer.explain(parse_atom("[:c, :p, :d]", PREFIXES))
 
 
+def test_explanations_through_auxiliary_relations() -> None:
+    """Rules of owl-rl read `_same`, whose facts are derived but no results."""
+    kept = Kept(rules("owl-rl") | parse("[:a, owl:sameAs, :b] . [:c, :p, :a] ."))
+    text = str(kept.maintainer.explain(parse_atom("[:c, :p, :b]", PREFIXES)))
+    assert "eq-rep-o" in text
+    assert "_same" in text
+    assert text.count("explicit") == 2
+
+
 def test_classes_of_explicit_equalities_are_not_touched_by_other_deletions() -> None:
     facts = "[:a, owl:sameAs, :b] . [:a, :p, :x] . [:b, :q, :y] . [:z, :p, :x] ."
     kept = Kept(parse(EQUALITY + "[?x, :r, ?y] :- [?x, :p, ?y] ." + facts))

@@ -37,7 +37,7 @@ from typing import Generic
 
 import numpy as np
 
-from corollary.algorithms.aggregates import Aggregation, is_internal
+from corollary.algorithms.aggregates import Aggregation
 from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.instances import SAMPLE, Builder, Chosen, Instance, Key
 from corollary.algorithms.step import Step, finish
@@ -277,7 +277,7 @@ class _Search(Generic[F]):
             raise _TooWide
 
     def _may_be_derived(self, predicate: Predicate) -> bool:
-        if is_internal(predicate):
+        if predicate in self.aggregations:
             return False
         return predicate.relation == TRIPLE or self.strata.owner(predicate) is not None
 
