@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corollary.knowledge_base.equality as by_representatives
+from corollary.algorithms.constraints import inconsistencies
 from corollary.algorithms.seminaive import materialize
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
@@ -230,6 +231,19 @@ def test_random_ontologies_of_owl_rl(graphs: list[set[Atom]]) -> None:
         assert kept.decode(changes.inserted) == found - known
         assert kept.decode(changes.deleted) == known - found
         known = found
+
+
+@settings(max_examples=15)
+@given(graph=_GRAPHS)
+def test_the_same_constraints_are_contradicted(graph: set[Atom]) -> None:
+    program, engine = rules("owl-rl"), ColumnarEngine(Dictionary())
+    explicit = engine.facts(encode([*program.facts, *graph], engine.dictionary))
+    done = materialize(program.without_facts(), explicit, engine)
+    kept = Kept(program | Program.of((), graph))
+    inner = kept.maintainer.inner
+    found = inconsistencies(inner.program, inner.all_facts, kept.engine)
+    wanted = inconsistencies(program, done.facts, engine)
+    assert {one.rule.name for one in found} == {one.rule.name for one in wanted}
 
 
 def materialized(program: Program, graph: set[Atom]) -> set[Atom]:
