@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import (
     dag,
+    equality,
     graphs,
     growing,
     lubm,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         rule_change,
         modular,
         rdf_load,
+        equality,
     )
 }
 

@@ -19,6 +19,7 @@ from benchmarks import __main__ as command
 from benchmarks import (
     closing,
     dag,
+    equality,
     growing,
     lubm_data,
     lubm_one,
@@ -393,6 +394,18 @@ def test_rule_change(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     rows = run(capsys, "rule_change", "--scale", "7k", "--repeat", "1")
     assert [row["facts"][:2] for row in rows[:2]] == [[137_931, 251_651]] * 2
     assert rows[0]["remove_speedup"] == 1
+
+
+@pytest.mark.slow
+def test_equality(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equality, "MEMBERS", (1, 4))
+    rows = run(capsys, "equality", "--scale", "40", "--repeat", "2")
+    assert len(rows) == 16
+    for row in rows:
+        assert row["correct"]
+        assert row["stored"] <= row["facts"]
+    by_rules, by_representatives = rows[2:4]
+    assert by_representatives["stored"] < by_rules["stored"] / 3
 
 
 @needs_data

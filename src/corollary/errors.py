@@ -48,6 +48,7 @@ CODES: dict[str, str] = {
     "E309": "algorithm that cannot maintain the program",
     "E310": "change that is not committed",
     "E311": "unknown rule set",
+    "E312": "program that representatives of equal terms cannot keep",
     "E320": "malformed RDF statement",
     "E321": "unknown RDF syntax",
     "E322": "source that holds no triples",

@@ -93,6 +93,11 @@ class Maintainer(Generic[F]):
         """The materialization, explicit facts included."""
         return _visible(self._state.facts)
 
+    @property
+    def all_facts(self) -> F:
+        """The materialization with the facts that are no results: of auxiliary relations."""
+        return self._state.facts
+
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""
         state = self._state

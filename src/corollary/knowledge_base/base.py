@@ -29,6 +29,7 @@ from corollary.core.tables import Tables, encode, is_known
 from corollary.errors import InvalidInput, nearest
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
+from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.knowledge_base.inconsistencies import Inconsistency, proved
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
@@ -39,6 +40,7 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 from corollary.rdf.triples import OnError, OnProgress
 
+EQUALITY = ("rules", "rewrite")  # how terms that are owl:sameAs others are kept
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
 
 
@@ -69,13 +71,15 @@ class KnowledgeBase:
         engine: str = "columnar",
         algorithm: str = "auto",
         modules: bool = True,
+        equality: str = "rules",
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> None:
         """Derive what follows from a program, or its text.
 
         `engine` is `columnar` or `spark`; `algorithm` and `modules` say how consequences are kept
-        up to date (`Maintainer`).
+        up to date (`Maintainer`). With `equality="rewrite"`, one term stands for all that are
+        `owl:sameAs` it, in a program with the rules eq-* (`EqualityMaintainer`).
         """
         if isinstance(program, str):
             program = Program.parse(program)
@@ -83,11 +87,16 @@ class KnowledgeBase:
             raise InvalidInput(
                 "E341", f"there is no engine {engine}", f"there are {', '.join(ENGINES)}"
             )
+        if equality not in EQUALITY:
+            raise InvalidInput(
+                "E341", f"there is no equality by {equality}", f"there are {', '.join(EQUALITY)}"
+            )
         self._dictionary = Dictionary()
         self._engine = make_engine(
             engine, self._dictionary, threads=threads, limit_memory=limit_memory
         )
-        self._maintainer: Maintainer[Any] = Maintainer(
+        make: Any = EqualityMaintainer if equality == "rewrite" else Maintainer
+        self._maintainer: Maintainer[Any] | EqualityMaintainer[Any] = make(
             program.without_facts(),
             self._engine.facts(encode(program.facts, self._dictionary)),
             self._engine,
@@ -165,7 +174,8 @@ class KnowledgeBase:
     def count(self, pattern: str | Atom | None = None) -> int:
         """How many facts there are, or match a pattern as for `facts`."""
         if pattern is None:
-            return len(self._maintainer.facts)
+            kept = self._maintainer
+            return kept.count() if isinstance(kept, EqualityMaintainer) else len(kept.facts)
         return len(self._matching(self._pattern(pattern)))
 
     def __contains__(self, fact: str | Atom) -> bool:
@@ -243,6 +253,8 @@ class KnowledgeBase:
         An atom with a variable property or class is read as one for each property or class, so that
         no table of all triples is made, which updates would have to keep.
         """
+        if isinstance(self._maintainer, EqualityMaintainer):
+            return self._maintainer.matching(atom)
         facts = self._maintainer.facts
         whole: list[Predicate] = []
         rules: list[CompiledRule] = []
