@@ -141,6 +141,21 @@ class Maintainer(Generic[F]):
         """The materialization, explicit facts included."""
         return _visible(self._state.facts)
 
+    @property
+    def everything(self) -> F:
+        """The materialization with auxiliary facts."""
+        return self._state.facts
+
+    @property
+    def state(self) -> object:
+        """All that updates replace, as a value: to go back to it, assign it."""
+        return self._state
+
+    @state.setter
+    def state(self, state: object) -> None:
+        assert isinstance(state, _State), "a state of this maintainer"
+        self._state = state
+
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""
         state = self._state
