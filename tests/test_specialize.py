@@ -16,8 +16,7 @@ from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.knowledge_base.ontology import Specialized
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.reference import materialize as oracle
-from corollary.lang.syntax import Atom, is_auxiliary
+from corollary.lang.syntax import Atom
 from tests.ontologies import Commit, stream
 
 MORE = Program.parse("""

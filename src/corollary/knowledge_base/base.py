@@ -29,6 +29,7 @@ from corollary.core.tables import Tables, encode
 from corollary.errors import InvalidInput, nearest
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
+from corollary.knowledge_base.ontology import Specialized
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
@@ -36,6 +37,7 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
+from corollary.rdf.specialize import is_specializable
 
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
 
@@ -67,13 +69,16 @@ class KnowledgeBase:
         engine: str = "columnar",
         algorithm: str = "auto",
         modules: bool = True,
+        specialize: bool = True,
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> None:
         """Derive what follows from a program, or its text.
 
         `engine` is `columnar` or `spark`; `algorithm` and `modules` say how consequences are kept
-        up to date (`Maintainer`).
+        up to date (`Maintainer`). Rules with variable properties or classes, such as those of
+        `corollary.rules`, are written out for the axioms among the facts, unless `specialize` is
+        false (`Specialized`).
         """
         if isinstance(program, str):
             program = Program.parse(program)
@@ -85,7 +90,8 @@ class KnowledgeBase:
         self._engine = make_engine(
             engine, self._dictionary, threads=threads, limit_memory=limit_memory
         )
-        self._maintainer: Maintainer[Any] = Maintainer(
+        maintains = Specialized if specialize and is_specializable(program) else Maintainer
+        self._maintainer: Maintainer[Any] | Specialized[Any] = maintains(
             Program.of(program.rules, prefixes=program.prefixes),
             self._engine.facts(encode(program.facts, self._dictionary)),
             self._engine,

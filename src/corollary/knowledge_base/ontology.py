@@ -40,6 +40,9 @@ from corollary.rdf.specialize import Split, Template, is_cases, split
 
 # A template with more cases stays as it is: an instance takes 20 µs to write and some kB.
 MANY = 50_000
+# Nor are more guarded instances written than these, as each makes the strata larger: where data
+# say that everything is below everything, there would be one for each two terms.
+GUARDED = 500
 
 _Row = tuple[Predicate, tuple[int, ...]]
 
@@ -119,6 +122,7 @@ class Specialized(Generic[F]):
         self.engine = engine
         self.algorithm = algorithm
         self._nothing = engine.facts({})
+        self._general: frozenset[Rule] = frozenset()  # templates that are not written out
         self._state = self._planned(program, explicit, explicit.predicates())
         added, _ = self._changed_rules()
         self._main = Maintainer(
@@ -246,8 +250,8 @@ class Specialized(Generic[F]):
         total = done
         while True:
             self._meet(done.inserted)
-            self._open_late()
             self._change_guarded(done)
+            self._open_late()
             added, removed = self._changed_rules()
             if not added and not removed:
                 return total
@@ -285,6 +289,11 @@ class Specialized(Generic[F]):
             for row in _rows(done.deleted):
                 if state.cases.get(row) is True:
                     self._remove(row)
+            guarded = [row for row, is_guarded in state.cases.items() if is_guarded]
+            if len(guarded) > GUARDED:
+                many = {row[0] for row in guarded}
+                self._general |= {t.rule for p, t in state.templates.items() if p in many}
+                self._replan(state.program, self.explicit)
 
     def _changed_rules(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
         """What the plan has changed since the last time."""
@@ -317,7 +326,7 @@ class Specialized(Generic[F]):
 
     def _planned(self, program: Program, explicit: F, live: Iterable[Predicate]) -> _State[F]:
         """A plan for a program and its explicit facts; of late rules there are none so far."""
-        general: frozenset[Rule] = frozenset()
+        general = self._general
         while True:
             found = split(program, general)
             rules = [*found.schema, *(template.cases for template in found.templates)]

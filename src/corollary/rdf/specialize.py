@@ -11,6 +11,7 @@ AAAI 2014, whose rules are written out in the same way.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -66,8 +67,9 @@ class Template:
 
         A guarded instance holds only as long as the case is derived by the same program.
 
-        >>> template = split(Program.parse(
-        ...     "[?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c] .")).templates[0]
+        >>> template = split(
+        ...     Program.parse("[?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c] .")
+        ... ).templates[0]
         >>> from corollary.lang.printer import Printer
         >>> print(Printer().rule(template.instance([IRI("C"), IRI("D")])))
         [?x, a, <D>] :- [?x, a, <C>] .
@@ -177,7 +179,8 @@ def _template(rule: Rule, predicates: frozenset[Predicate]) -> Template | None:
     kept = not others
     variables = tuple(v for v in bound if v in places) if kept else tuple(bound)
     # The name follows from the rule, so that it is the same for the same rule of another program.
-    name = f"{_CASES}{rule.name or ''} {rule.key!r}"
+    digest = hashlib.sha256(repr(rule.key).encode()).hexdigest()[:16]
+    name = f"{_CASES}{rule.name or 'rule'} {digest}"
     cases = Rule(Atom(name, variables), about, rule.name, rule.span)
     return Template(rule, cases, variables, kept)
 
