@@ -193,10 +193,10 @@ class Specialized(Generic[F]):
             self._compiled = known
         return known[1]
 
-    def _visible(self, facts: F) -> F:
-        if not self._state.cyclic:
-            return facts
-        return facts.without([p for p in facts.predicates() if is_cases(p)])
+    @staticmethod
+    def _visible(facts: F) -> F:
+        hidden = [predicate for predicate in facts.predicates() if is_cases(predicate)]
+        return facts.without(hidden) if hidden else facts
 
     # -- updates ---------------------------------------------------------------------------------
 
@@ -300,10 +300,13 @@ class Specialized(Generic[F]):
         state = self._state
         if not state.plan.changed:
             return (), ()
-        if not state.cyclic and state.derives_schema:
-            state.cyclic = True
+        cyclic = state.derives_schema
+        if cyclic != state.cyclic:
+            state.cyclic = cyclic
             for template in state.split.templates:
-                state.plan.want(template.cases)
+                (state.plan.want if cyclic else state.plan.drop)(template.cases)
+            for row in [row for row, guarded in state.cases.items() if guarded and not cyclic]:
+                self._remove(row)
         return state.plan.take()
 
     # -- plans -----------------------------------------------------------------------------------
