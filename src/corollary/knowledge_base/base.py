@@ -129,6 +129,12 @@ class KnowledgeBase:
         return self._maintainer.program
 
     @property
+    def specialized(self) -> Program:
+        """The rules that do the work: written out for the axioms, or the program as it is."""
+        kept = self._maintainer
+        return kept.specialized if isinstance(kept, Specialized) else kept.program
+
+    @property
     def version(self) -> int:
         """How many transactions there were."""
         return self._version
