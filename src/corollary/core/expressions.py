@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.literals import Literals
+from corollary.core.literals import NO_VALUE, Literals
 from corollary.lang.functions import FUNCTIONS
 from corollary.lang.syntax import IRI, Constant
 from corollary.lang.values import as_double, kind_of, value_of
@@ -100,6 +100,11 @@ def holds(
             return Literals.of(dictionary).is_literal(columns[one], dictionary)
         case ("hasDatatype", (int(one), IRI() as datatype)):
             return Literals.of(dictionary).has_datatype(columns[one], datatype, dictionary)
+        case ("sameValue", (int(one), int(two))):
+            left, right = (
+                Literals.of(dictionary).values(columns[v], dictionary) for v in (one, two)
+            )
+            return np.asarray((left == right) & (left != NO_VALUE))
     result = _Evaluation(columns, rows, dictionary, expression).column(expression)
     truth: Mask = (result.kind == BOOLEAN) & (result.num == 1)
     return truth
