@@ -15,6 +15,7 @@ from benchmarks import (
     lubm,
     modular,
     one_fact,
+    ontology,
     proofs,
     rdf_load,
     rule_change,
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         proofs,
         rule_change,
         modular,
+        ontology,
         rdf_load,
     )
 }
