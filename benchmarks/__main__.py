@@ -16,6 +16,7 @@ from benchmarks import (
     lubm,
     modular,
     one_fact,
+    ontology,
     proofs,
     rdf_load,
     rule_change,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         proofs,
         rule_change,
         modular,
+        ontology,
         rdf_load,
         equality,
     )

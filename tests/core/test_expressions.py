@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,9 +10,11 @@ from corollary.core.compile import CompiledExpression, compile_rule
 from corollary.core.dictionary import Dictionary
 from corollary.core.expressions import holds
 from corollary.lang import reference
+from corollary.lang.datatypes import DATATYPES
 from corollary.lang.functions import FUNCTIONS
 from corollary.lang.syntax import (
     IRI,
+    RDF,
     XSD,
     Atom,
     BlankNode,
@@ -116,3 +119,41 @@ def test_oracle_holds(condition: Expression, rows: list[tuple[Constant, Constant
         for row in rows
     ]
     assert found.tolist() == expected
+
+
+def test_what_is_known_of_literals_is_what_the_functions_say() -> None:
+    """The short ways of `holds` against the functions, for every datatype and pair."""
+    lexical = (
+        "7",
+        "-1",
+        "300",
+        "x",
+        "a b",
+        " a",
+        "en",
+        "1.5",
+        "INF",
+        "true",
+        "a\\b\n",
+        "",
+        "a:b",
+        "é",
+    )
+    names = [*DATATYPES, "urn:unknown", XSD + "date"]
+    terms: list[Constant] = [Literal(text, name) for text in lexical for name in names]
+    terms += [Literal("x", RDF + "langString", "en"), IRI("x"), BlankNode("x")]
+    dictionary = Dictionary()
+    ids = dictionary.encode(terms)
+    functions = {name: FUNCTIONS[name].call for name in ("isLiteral", "hasDatatype", "sameValue")}
+    found = holds(("isLiteral", (0,)), {0: ids}, len(ids), dictionary)
+    assert found.tolist() == [bool(functions["isLiteral"](term)) for term in terms]
+    for name in names:
+        found = holds(("hasDatatype", (0, IRI(name))), {0: ids}, len(ids), dictionary)
+        assert found.tolist() == [bool(functions["hasDatatype"](t, IRI(name))) for t in terms]
+    for shift in range(len(ids)):
+        columns = {0: ids, 1: np.roll(ids, shift)}
+        pairs = list(zip(terms, np.roll(np.arange(len(ids)), shift).tolist(), strict=True))
+        found = holds(("sameValue", (0, 1)), columns, len(ids), dictionary)
+        assert found.tolist() == [bool(functions["sameValue"](t, terms[o])) for t, o in pairs]
+        found = holds(("!", (("sameTerm", (0, 1)),)), columns, len(ids), dictionary)
+        assert found.tolist() == [t != terms[other] for t, other in pairs]

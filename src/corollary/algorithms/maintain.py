@@ -98,6 +98,16 @@ class Maintainer(Generic[F]):
         """The materialization with the facts that are no results: of auxiliary relations."""
         return self._state.facts
 
+    @property
+    def state(self) -> object:
+        """All that updates replace, as a value: to go back to it, assign it."""
+        return self._state
+
+    @state.setter
+    def state(self, state: object) -> None:
+        assert isinstance(state, State), "a state of this maintainer"
+        self._state = state
+
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""
         state = self._state

@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.literals import NO_VALUE, Literals
 from corollary.lang.functions import FUNCTIONS
-from corollary.lang.syntax import Constant
+from corollary.lang.syntax import IRI, Constant
 from corollary.lang.values import as_double, kind_of, value_of
 
 Array = npt.NDArray[Any]
@@ -91,6 +92,19 @@ def holds(
     >>> holds((">=", (0, Literal("2.0", XSD + "decimal"))), {0: ids}, 3, dictionary)
     array([False,  True,  True])
     """
+    match expression:
+        # What rule sets ask of all terms that there are, without a look at each of them.
+        case ("!", (("sameTerm", (int(one), int(two))),)):
+            return np.asarray(columns[one] != columns[two])
+        case ("isLiteral", (int(one),)):
+            return Literals.of(dictionary).is_literal(columns[one], dictionary)
+        case ("hasDatatype", (int(one), IRI() as datatype)):
+            return Literals.of(dictionary).has_datatype(columns[one], datatype, dictionary)
+        case ("sameValue", (int(one), int(two))):
+            left, right = (
+                Literals.of(dictionary).values(columns[v], dictionary) for v in (one, two)
+            )
+            return np.asarray((left == right) & (left != NO_VALUE))
     result = _Evaluation(columns, rows, dictionary, expression).column(expression)
     truth: Mask = (result.kind == BOOLEAN) & (result.num == 1)
     return truth

@@ -31,6 +31,7 @@ from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
 from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.knowledge_base.inconsistencies import Inconsistency, proved
+from corollary.knowledge_base.ontology import Specialized
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
@@ -38,6 +39,7 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
+from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import OnError, OnProgress
 
 EQUALITY = ("rules", "rewrite")  # how terms that are owl:sameAs others are kept
@@ -72,14 +74,18 @@ class KnowledgeBase:
         algorithm: str = "auto",
         modules: bool = True,
         equality: str = "rules",
+        specialize: bool = True,
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> None:
         """Derive what follows from a program, or its text.
 
         `engine` is `columnar` or `spark`; `algorithm` and `modules` say how consequences are kept
-        up to date (`Maintainer`). With `equality="rewrite"`, one term stands for all that are
-        `owl:sameAs` it, in a program with the rules eq-* (`EqualityMaintainer`).
+        up to date (`Maintainer`). Rules with variable properties or classes, such as those of
+        `corollary.rules`, are written out for the axioms among the facts, unless `specialize` is
+        false (`Specialized`). With `equality="rewrite"`, one term stands for all that are
+        `owl:sameAs` it, in a program with the rules eq-* (`EqualityMaintainer`); its rules are not
+        written out.
         """
         if isinstance(program, str):
             program = Program.parse(program)
@@ -95,8 +101,12 @@ class KnowledgeBase:
         self._engine = make_engine(
             engine, self._dictionary, threads=threads, limit_memory=limit_memory
         )
-        make: Any = EqualityMaintainer if equality == "rewrite" else Maintainer
-        self._maintainer: Maintainer[Any] | EqualityMaintainer[Any] = make(
+        make: Any = Maintainer
+        if equality == "rewrite":
+            make = EqualityMaintainer
+        elif specialize and is_specializable(program):
+            make = Specialized
+        self._maintainer: Maintainer[Any] | EqualityMaintainer[Any] | Specialized[Any] = make(
             program.without_facts(),
             self._engine.facts(encode(program.facts, self._dictionary)),
             self._engine,
@@ -139,6 +149,12 @@ class KnowledgeBase:
     def program(self) -> Program:
         """The rules as they are now."""
         return self._maintainer.program
+
+    @property
+    def specialized(self) -> Program:
+        """The rules that do the work: written out for the axioms, or the program as it is."""
+        kept = self._maintainer
+        return kept.specialized if isinstance(kept, Specialized) else kept.program
 
     @property
     def version(self) -> int:

@@ -300,3 +300,21 @@ _HOLDS: dict[str, Callable[[Value], bool]] = {
     RDF + "XMLLiteral": _of("xml"),
     RDFS_LITERAL: lambda value: True,
 }
+
+DATATYPES = tuple(_HOLDS)
+
+_OF_STRINGS = (RDF + "PlainLiteral", RDFS_LITERAL)
+
+
+def datatypes_of(literal: Literal) -> list[str]:
+    """The known datatypes that have the literal's value: where `has_datatype` is true.
+
+    >>> [name.rpartition("#")[2] for name in datatypes_of(Literal("-7", XSD + "byte"))][:3]
+    ['integer', 'nonPositiveInteger', 'negativeInteger']
+    """
+    if literal.language is None and literal.datatype == XSD + "string":
+        # By far the most, and of no datatype but those of strings.
+        text = literal.lexical
+        found = [name for name, pattern in _STRINGS.items() if pattern.fullmatch(text)]
+        return [*found, *_OF_STRINGS] if XSD + "string" in found else []
+    return [name for name in DATATYPES if has_datatype(literal, name)]

@@ -13,12 +13,9 @@ import numpy.typing as npt
 
 from corollary.core.compile import Argument, Condition
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.lang.datatypes import Value, data_value
-from corollary.lang.syntax import Literal
+from corollary.core.literals import NO_VALUE, Literals
 
 Numbers = npt.NDArray[np.int64]
-
-_NO_VALUE = -1
 
 
 def link(
@@ -45,29 +42,17 @@ class ByValue:
 
     def __init__(self, column: Ids, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._numbers: dict[Value, int] = {}
-        numbers = self._numbered(column, new=True)
+        numbers = self._numbered(column)
         self.order: Numbers = np.argsort(numbers, kind="stable")
         self._sorted = numbers[self.order]
 
     def ranges(self, column: Ids) -> tuple[Numbers, Numbers]:
         """For each term, where the rows with its value begin and end in the order."""
-        numbers = self._numbered(column, new=False)
+        numbers = self._numbered(column)
         low = np.searchsorted(self._sorted, numbers, side="left")
         high = np.searchsorted(self._sorted, numbers, side="right")
-        high[numbers == _NO_VALUE] = low[numbers == _NO_VALUE]
+        high[numbers == NO_VALUE] = low[numbers == NO_VALUE]
         return low, high
 
-    def _numbered(self, column: Ids, *, new: bool) -> Numbers:
-        """For each term, the number of its value."""
-        distinct, back = np.unique(column, return_inverse=True)
-        terms = self._dictionary.terms(distinct.tolist())
-        numbers = np.fromiter((self._number(t, new) for t in terms), np.int64, len(terms))
-        return numbers[back]
-
-    def _number(self, term: object, new: bool) -> int:
-        value = data_value(term) if isinstance(term, Literal) else None
-        if value is None:
-            return _NO_VALUE
-        known = self._numbers
-        return known.setdefault(value, len(known)) if new else known.get(value, _NO_VALUE)
+    def _numbered(self, column: Ids) -> Numbers:
+        return Literals.of(self._dictionary).values(column, self._dictionary)

@@ -1,0 +1,164 @@
+"""Which rules a specialized program has at the moment: those that may derive something.
+
+A rule *waits* while a predicate of its body has no facts and no rule that may derive any: it is not
+in the program, and costs nothing. Of the rules of OWL 2 RL, and of the instances for classes
+without members, most wait forever.
+
+Invariants: a predicate that has facts is live, and so is the head of every rule in the program; a
+rule that is wanted is in the program if all predicates of its body are live. Predicates stay live
+when their last fact goes, so that the program does not change to and fro.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from corollary.core.compile import TRIPLES, TYPES, home
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import TRIPLE, Atom, Rule
+from corollary.rdf.specialize import narrowable, narrowed, subsumes
+
+_WIDE = (TRIPLES, TYPES)
+# Rules for each property and class are better than one for all of them while there are few: with
+# more, to sort the rules into strata takes longer than what it saves.
+NARROW = 512
+
+
+class Plan:
+    """The rules that are wanted, those that wait, and those that the program has.
+
+    >>> from corollary.lang.program import Program
+    >>> rules = Program.parse("b(?x) :- a(?x) . c(?x) :- b(?x) . e(?x) :- c(?x), d(?x) .").rules
+    >>> plan = Plan()
+    >>> for rule in rules:
+    ...     plan.want(rule)
+    >>> plan.take()
+    ((), ())
+    >>> plan.meet([Predicate("a")])
+    >>> [rule.head.relation for rule in plan.take()[0]]
+    ['b', 'c']
+    """
+
+    def __init__(self, general: Iterable[Rule] = ()) -> None:
+        self.live: set[Predicate] = set()
+        self.program: dict[Rule, None] = {}
+        self.taken: dict[Rule, None] = {}
+        self._general = tuple(general)  # rules that others may follow from
+        self._wanted: dict[Rule, int] = {}
+        self._waiting: dict[Predicate, list[Rule]] = {}
+        self._wide: dict[Rule, tuple[Atom, int]] = {}  # rules that read all triples
+        self._narrow = 0  # predicates of triples that are live
+        self._heads: list[Predicate] = []  # of rules that have just come into the program
+
+    def want(self, rule: Rule | None) -> None:
+        """One more reason for a rule."""
+        if rule is None or self._follows(rule):
+            return
+        atom = narrowable(rule)
+        if atom is None:
+            self._want(rule)
+            return
+        known = self._wide.get(rule)
+        self._wide[rule] = (atom, 1 if known is None else known[1] + 1)
+        if known is None:
+            self._write_out(rule, atom)
+
+    def drop(self, rule: Rule | None) -> None:
+        """One reason less for a rule, which is gone with the last one."""
+        if rule is None or self._follows(rule):
+            return
+        if rule not in self._wide:
+            self._drop(rule)
+            return
+        atom, reasons = self._wide[rule]
+        if reasons > 1:
+            self._wide[rule] = (atom, reasons - 1)
+            return
+        del self._wide[rule]
+        if self._narrow > NARROW:
+            self._drop(rule)
+        else:
+            for predicate in self.live:
+                self._drop(narrowed(rule, atom, predicate))
+
+    def meet(self, predicates: Iterable[Predicate]) -> None:
+        """There are, or may be, facts of these predicates."""
+        open_ = [predicate for predicate in predicates if predicate not in self.live]
+        while open_:
+            predicate = open_.pop()
+            if predicate in self.live:
+                continue
+            self.live.add(predicate)
+            if predicate.relation == TRIPLE and predicate not in _WIDE:
+                self._meet_narrow(predicate)
+            for rule in self._waiting.pop(predicate, ()):
+                if rule in self._wanted:
+                    self._watch(rule)
+            open_ += self._come()
+
+    def take(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+        """The rules that came into the program since the last time, and those that went."""
+        if not self.changed:
+            return (), ()
+        was, now = self.taken, self.program
+        self.taken = dict(now)
+        return (
+            tuple(rule for rule in now if rule not in was),
+            tuple(rule for rule in was if rule not in now),
+        )
+
+    @property
+    def changed(self) -> bool:
+        """Whether the program may be another one than was last taken."""
+        self.meet(self._come())
+        return self.program.keys() != self.taken.keys()
+
+    def _come(self) -> list[Predicate]:
+        """The heads of rules that have come since the last time."""
+        found, self._heads = self._heads, []
+        return [head for head in found if head not in _WIDE]
+
+    def _follows(self, rule: Rule) -> bool:
+        return any(general != rule and subsumes(general, rule) for general in self._general)
+
+    def _want(self, rule: Rule | None) -> None:
+        if rule is not None:
+            self._wanted[rule] = self._wanted.get(rule, 0) + 1
+            if self._wanted[rule] == 1:
+                self._watch(rule)
+
+    def _drop(self, rule: Rule | None) -> None:
+        if rule is not None:
+            self._wanted[rule] -= 1
+            if not self._wanted[rule]:
+                del self._wanted[rule]
+                self.program.pop(rule, None)
+
+    def _watch(self, rule: Rule) -> None:
+        """Put a rule into the program, or let it wait for one of the predicates that it lacks."""
+        for part in rule.body:
+            if isinstance(part, Atom):
+                predicate = home(part)
+                if predicate not in self.live and predicate not in _WIDE:
+                    self._waiting.setdefault(predicate, []).append(rule)
+                    return
+        self.program[rule] = None
+        self._heads.append(home(rule.head))
+
+    def _write_out(self, rule: Rule, atom: Atom) -> None:
+        """A rule that reads all triples, for each property and class, or as it is if too many."""
+        if self._narrow > NARROW:
+            self._want(rule)
+        else:
+            for predicate in self.live:
+                self._want(narrowed(rule, atom, predicate))
+
+    def _meet_narrow(self, predicate: Predicate) -> None:
+        self._narrow += 1
+        for rule, (atom, _) in self._wide.items():
+            if self._narrow <= NARROW:
+                self._want(narrowed(rule, atom, predicate))
+            elif self._narrow == NARROW + 1:
+                for known in self.live - {predicate}:
+                    self._drop(narrowed(rule, atom, known))
+                self._want(rule)
