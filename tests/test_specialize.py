@@ -216,4 +216,4 @@ def test_knowledge_base(specialize: bool) -> None:
             "[<http://example.org/headOf>, rdfs:subPropertyOf, <http://example.org/worksFor>] ."
         )
     assert works not in kb
-    assert kb.program == Program.of(co.rules("owl-rl").rules)
+    assert kb.program == co.rules("owl-rl").without_facts()

@@ -106,7 +106,7 @@ def _anew(
     edges = after.edges.run()
     given = edges if after.given is after.edges else after.given.run()
     old = known.keys()
-    if not len(edges):
+    if not len(edges) or not len(given):
         new, instances = given.keys, 0
     else:
         closed = linear_closure(given, Run(EMPTY), edges, size, workers, budget)
