@@ -53,6 +53,17 @@ def test_inconsistent_with_its_proof(folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, PROOF, "")
 
 
+@pytest.mark.parametrize("equality", ["rules", "rewrite"])
+def test_equal_terms(folder: Path, equality: str) -> None:
+    rex = PREFIXES + ":rex a :Dog ; owl:sameAs :tom ."
+    (folder / "rex.ttl").write_text(rex, "utf-8")
+    done = corollary(
+        folder, "check", "cats.ttl", "rex.ttl", "--equality", equality, "--json", "--quiet"
+    )
+    assert done.returncode == 1
+    assert "cax-dw" in [one["rule"] for one in json.loads(done.stdout)["inconsistencies"]]
+
+
 def test_other_rules(folder: Path) -> None:
     assert corollary(folder, "check", "cats.ttl", "dogs.ttl", "--rules", "rdfs").returncode == 0
     (folder / "one.dl").write_text("[no-cats] false :- [?x, a, <http://example.org/Cat>] .")

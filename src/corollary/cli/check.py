@@ -17,7 +17,7 @@ from corollary.cli.arguments import (
     print_skipped,
 )
 from corollary.cli.progress import Clock, Limits, Progress
-from corollary.knowledge_base.base import KnowledgeBase
+from corollary.knowledge_base.base import EQUALITY, KnowledgeBase
 from corollary.knowledge_base.rules import NO_RULES, read_rules
 
 _DEFAULT = "owl-rl"
@@ -45,6 +45,12 @@ def add_arguments(commands: Any) -> None:
         metavar="N",
         help="proofs that are shown of each constraint (default: 3)",
     )
+    parser.add_argument(
+        "--equality",
+        choices=EQUALITY,
+        default=EQUALITY[0],
+        help="equal terms: by the rules, or one stands for all (default: %(default)s)",
+    )
     add_resources(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -58,6 +64,7 @@ def check(options: argparse.Namespace) -> int:
         clock = Clock()
         kb = KnowledgeBase(
             read_rules(options.rules or _default(options.sources)),
+            equality=options.equality,
             threads=options.threads,
             limit_memory=options.limit_memory,
         )
