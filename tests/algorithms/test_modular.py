@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.algorithms import seminaive
+from corollary.algorithms import seminaive, updating
 from corollary.algorithms.maintain import KINDS
 from corollary.algorithms.modular.recognize import recognized
 from corollary.core.compile import compile_rule
@@ -91,6 +91,23 @@ def test_streams(algorithm: str, coarse: bool) -> None:
                 player.maintainer.verify()
                 used += "modules" in player.reason
     assert used > 30
+
+
+@pytest.mark.parametrize("algorithm", MODULAR)
+@pytest.mark.parametrize("change", [0, 10**9], ids=["small changes", "large changes"])
+def test_modules_to_which_much_is_given(
+    algorithm: str, change: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their states are not kept; strata are updated without them, or closed again."""
+    monkeypatch.setattr(updating, "_FEW", 0)
+    monkeypatch.setattr(updating, "_CHANGE", change)
+    for seed in range(30):
+        found = stream(seed, modular_program(seed))
+        for coarse in (False, True):
+            for player in replay(
+                ENGINES["columnar"], found, algorithm, states(found), coarse=coarse
+            ):
+                player.maintainer.verify()
 
 
 @pytest.mark.parametrize("engine", [pytest.param("spark", marks=marks("spark"))])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic
 
+from corollary.algorithms.counted import CountedBackwardForward
 from corollary.algorithms.kinds import KINDS, Kind, State
 from corollary.algorithms.modular.framework import Module, SemiNaive
 from corollary.algorithms.modular.update import Begun, Settled
@@ -19,6 +20,7 @@ from corollary.lang.stratify import Predicate
 
 _SHARE = 4  # what is given may be 1/4 of a relation
 _FEW = 10_000  # or so many facts
+_CHANGE = 5_000  # facts of a stratum that are closed again in the time that one change takes
 
 OnStratum = Callable[[int, int, int, int], None]  # stratum, strata, rounds so far, facts
 
@@ -50,6 +52,9 @@ class Update(Generic[F]):
         self._on_progress = on_progress
         self._modular = kind.modular if modules else None
         self._with_modules = 0  # strata
+        # For small changes of strata that modules do not help; with C_nr alone, DRed^c would not
+        # rederive.
+        self._plain = CountedBackwardForward() if kind.counts[1] else self.algorithm
         self._was = state.strata
         self.modules: Mapping[ModuleKey, Any] = dict(state.modules)
         self._lost = self._gained = self.deleted
@@ -216,7 +221,7 @@ class Update(Generic[F]):
             self._gained.only(stratum.predicates),
             self.counters,
         )
-        algorithm, modules = self._algorithm(stratum)
+        algorithm, modules = self._algorithm(step)
         if modules and self.counters is not None:
             # C_r is for strata without modules.
             step.counters = Counters(self.counters.nonrecursive)
@@ -229,6 +234,8 @@ class Update(Generic[F]):
         self.facts = step.facts
         if step.counters is not None and self.counters is not None:
             self.counters.nonrecursive = step.counters.nonrecursive
+        if algorithm is self._plain:
+            modules = ()
         if isinstance(algorithm, Begun) and not stratum.modular:
             # What is given changes its kind with the rules only.
             changed = bool(added) or self._was is not self.strata
@@ -241,19 +248,37 @@ class Update(Generic[F]):
             lost, gained = lost.difference(new), new.difference(removal.overdeleted)
         return self._remember(lost, gained)
 
-    def _algorithm(self, stratum: CompiledStratum) -> tuple[Algorithm[F], Sequence[Module[F]]]:
+    def _algorithm(self, step: Step[F]) -> tuple[Algorithm[F], Sequence[Module[F]]]:
         """How the stratum is updated, and its modules."""
+        stratum = step.stratum
         if self._modular is None or not stratum.modules:
             return self.algorithm, ()
-        known = all(stratum.key(module) in self.modules for module in stratum.modules)
+        # The rules of no module have no state, and may change.
+        known = all(
+            isinstance(module, SemiNaive) or stratum.key(module) in self.modules
+            for module in stratum.modules
+        )
         modules = [
-            module.with_state(self.modules[stratum.key(module)] if known else None)
+            module.with_state(self.modules.get(stratum.key(module)) if known else None)
             for module in stratum.modules
         ]
+        if not known and not stratum.modular and self._is_small(step):
+            return self._plain, modules
         self._with_modules += 1
         if not known:
             return Begun(modules), modules
         return (Settled if stratum.modular else self._modular)(modules), modules
+
+    def _is_small(self, step: Step[F]) -> bool:
+        """Whether so little changes for a stratum that it is not closed again for that."""
+        new = any(
+            rule in step.added_rules
+            for module in step.stratum.modules
+            if not isinstance(module, SemiNaive)
+            for rule in module.rules
+        )
+        changes = (step.deleted, step.inserted, step.lost, step.gained)
+        return not new and _CHANGE * sum(map(len, changes)) < len(step.only_own(step.facts))
 
 
 def begun(modules: Sequence[Module[F]], step: Step[F]) -> bool:
