@@ -39,7 +39,7 @@ class Change(Generic[F]):
 
 
 class Module(Generic[F]):
-    """Some recursive rules, and how to keep facts closed under them.
+    """Some recursive rules, and how to keep facts closed under them: semi-naively, if not said.
 
     `state` is an immutable value that belongs to the facts: it is kept from update to update, and
     thrown away with an update that fails. None is the state before anything was added.
@@ -60,7 +60,7 @@ class Module(Generic[F]):
 
     def add(self, engine: Engine[F], facts: F, delta: F, on_round: OnRound | None) -> Derived[F]:
         """Add[I, I, Δ]: the least J with Π[I ∪ J : Δ ∪ J] ⊆ I ∪ J, less I (Definition 3)."""
-        raise NotImplementedError
+        return engine.close(self.rules, facts, delta, on_round=on_round)
 
     def give(self, engine: Engine[F], facts: F) -> None:
         """Tell of facts that are known already, and that others now derive too.
@@ -72,11 +72,8 @@ class Module(Generic[F]):
         """Tell of facts that stay, but that others do not derive any more."""
 
     def diff(self, engine: Engine[F], facts: F, delta: F, negative: F) -> Derived[F]:
-        """Diff[I, Δp, Δn] = Π[I : Δp, Δn] for changes of lower strata (Definition 5).
-
-        Nothing, for modules that read no lower strata.
-        """
-        return Derived(engine.facts({}), 0)
+        """Diff[I, Δp, Δn] = Π[I : Δp, Δn] for changes of lower strata (Definition 5)."""
+        return engine.derive(self.rules, facts, delta=delta, negative_delta=negative)
 
     def delete(
         self, engine: Engine[F], facts: F, negative: F, delta: F, certain: Certain
@@ -86,15 +83,37 @@ class Module(Generic[F]):
         Δ may have facts that are not in Ip: they were deleted before, and have now lost a
         derivation by another module too.
         """
-        raise NotImplementedError
+        found, instances = engine.facts({}), 0
+        delta = delta.intersection(facts)
+        while len(delta):
+            step = engine.derive(self.rules, facts, negative=negative, delta=delta)
+            instances += step.instances
+            facts = facts.difference(delta)
+            lost = step.facts.difference(certain(step.facts))
+            found = found.union(lost)
+            delta = lost.intersection(facts)
+        return Derived(found, instances)
 
     def rederive(self, engine: Engine[F], facts: F, deleted: F) -> Derived[F]:
         """Red: which deleted facts follow from `facts`, in one step or more (Definition 7)."""
-        raise NotImplementedError
+        step = engine.derive(self.rules, facts, heads=deleted)
+        instances, new = step.instances, step.facts
+        total = new
+        while len(new):
+            facts, deleted = facts.union(new), deleted.difference(new)
+            step = engine.derive(self.rules, facts, delta=new, heads=deleted)
+            instances += step.instances
+            new = step.facts
+            total = total.union(new)
+        return Derived(total, instances)
 
     def support(self, engine: Engine[F], facts: F, goals: F) -> F:
         """Facts that goals may follow from by these rules, at least those of one proof each."""
-        raise NotImplementedError
+        tables = [
+            body_tables(support, engine.dictionary, lambda predicate: True)
+            for support in engine.support(self.rules, goals, within=facts)
+        ]
+        return engine.facts(joined(tables))
 
     @property
     def tells(self) -> bool:
@@ -119,50 +138,6 @@ class SemiNaive(Module[F]):
     """The module of all other rules."""
 
     name = "recursive"
-
-    def add(self, engine: Engine[F], facts: F, delta: F, on_round: OnRound | None) -> Derived[F]:
-        """Rounds of `derive`, as the engine does them."""
-        return engine.close(self.rules, facts, delta, on_round=on_round)
-
-    def diff(self, engine: Engine[F], facts: F, delta: F, negative: F) -> Derived[F]:
-        """The instances that use a change."""
-        return engine.derive(self.rules, facts, delta=delta, negative_delta=negative)
-
-    def delete(
-        self, engine: Engine[F], facts: F, negative: F, delta: F, certain: Certain
-    ) -> Derived[F]:
-        """Consequences round by round, stopped at facts that are certain."""
-        found, instances = engine.facts({}), 0
-        delta = delta.intersection(facts)
-        while len(delta):
-            step = engine.derive(self.rules, facts, negative=negative, delta=delta)
-            instances += step.instances
-            facts = facts.difference(delta)
-            lost = step.facts.difference(certain(step.facts))
-            found = found.union(lost)
-            delta = lost.intersection(facts)
-        return Derived(found, instances)
-
-    def rederive(self, engine: Engine[F], facts: F, deleted: F) -> Derived[F]:
-        """Rounds of one-step rederivation."""
-        step = engine.derive(self.rules, facts, heads=deleted)
-        instances, new = step.instances, step.facts
-        total = new
-        while len(new):
-            facts, deleted = facts.union(new), deleted.difference(new)
-            step = engine.derive(self.rules, facts, delta=new, heads=deleted)
-            instances += step.instances
-            new = step.facts
-            total = total.union(new)
-        return Derived(total, instances)
-
-    def support(self, engine: Engine[F], facts: F, goals: F) -> F:
-        """The body facts of all instances."""
-        tables = [
-            body_tables(support, engine.dictionary, lambda predicate: True)
-            for support in engine.support(self.rules, goals, within=facts)
-        ]
-        return engine.facts(joined(tables))
 
 
 def close(
