@@ -13,7 +13,7 @@ PYTHON ?= $(shell for name in $(CANDIDATES); do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint bench lock clean
+.PHONY: help demo test fuzz lint bench docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -35,6 +35,10 @@ lint: $(READY) ## formatting, style, types, import layers
 
 bench: $(READY) ## run the benchmarks
 	$(BIN)/python -m benchmarks
+
+docs: $(READY) ## build the documentation as a site in build/site
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+	@echo "See build/site/index.html"
 
 lock: ## pin the newest versions that pyproject.toml allows into requirements.lock
 	$(call require_python)

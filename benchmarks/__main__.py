@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import (
+    bf,
     dag,
+    dynamite,
     equality,
     graphs,
     growing,
@@ -19,24 +22,37 @@ from benchmarks import (
     ontology,
     proofs,
     rdf_load,
-    rule_change,
+    rules,
     rules10k,
     updates,
 )
-from benchmarks.report import DATA, Benchmark, Options, Row, machine, report, table, written
+from benchmarks.report import (
+    DATA,
+    RESULTS,
+    Benchmark,
+    Options,
+    Row,
+    machine,
+    report,
+    save,
+    table,
+    written,
+)
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK
     for module in (
         lubm,
         dag,
+        bf,
+        dynamite,
         graphs,
         one_fact,
         rules10k,
         updates,
         growing,
         proofs,
-        rule_change,
+        rules,
         modular,
         ontology,
         rdf_load,
@@ -74,6 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found.append(row)
         if not options.json:
             print(f"\n{benchmark.name}: {benchmark.summary}\n\n{table(found)}\n", flush=True)
+        if options.save is not None:
+            command = ["corollary", "bench", *(sys.argv[1:] if arguments is None else arguments)]
+            save(benchmark.name, found, benchmark.plots, shlex.join(command), options.save)
         rows += found if options.name else [{"benchmark": benchmark.name, **row} for row in found]
     if options.json:
         print(json.dumps(report(options.name or "all", rows)))
@@ -112,6 +131,14 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--data", type=Path, default=DATA, metavar="DIR", help="real data (default: ../shared/data)"
+    )
+    parser.add_argument(
+        "--save",
+        type=Path,
+        nargs="?",
+        const=RESULTS,
+        metavar="DIR",
+        help="write NAME.json, NAME.txt and the plot NAME.svg (default: benchmarks/results)",
     )
     return parser
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks import closing, sql, tables
 from benchmarks.measure import timed
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from corollary.core.dictionary import Ids
 from corollary.generate import dag as generate
@@ -135,4 +136,5 @@ BENCHMARK = Benchmark(
     scales=(100_000,),
     small=(10_000,),
     run=run,
+    plots=(Plot("Transitive closure of a random DAG", "engine + rule", "seconds"),),
 )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.isolate import isolated
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
@@ -181,4 +182,5 @@ BENCHMARK = Benchmark(
     scales=(1_000,),
     small=(200,),
     run=run,
+    plots=(Plot("Owl:sameAs", "case + members", "seconds", "equality"),),
 )

@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks import lubm_data, lubm_one
 from benchmarks.isolate import isolated
 from benchmarks.maintaining import Maintained, counted, sample
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 
 ALGORITHMS = ("rematerialize", "dred", "bf", "fp", "dred-c", "bf-c", "auto")
@@ -97,4 +98,13 @@ BENCHMARK = Benchmark(
     scales=(1_000_000,),
     small=(30_000,),
     run=run,
+    plots=(
+        Plot(
+            "Deleting more and more",
+            "explicit_deleted",
+            "milliseconds",
+            "algorithm",
+            kind="lines",
+        ),
+    ),
 )

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks import closing, lubm_data, lubm_one, owl, sql, tables
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes, timed
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 
 _WARM_UP = 200_000  # facts: enough for what runs with several threads
@@ -131,4 +132,5 @@ BENCHMARK = Benchmark(
     scales=(1_000_000, 10_000_000),
     small=(100_000,),
     run=run,
+    plots=(Plot("Closure under LUBM_L", "explicit", "seconds", "engine + threads", kind="lines"),),
 )

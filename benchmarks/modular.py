@@ -7,7 +7,6 @@ LUBM-LE and DBpedia-SKOS where the data here are like them and smaller).
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -15,16 +14,16 @@ from statistics import median
 import numpy as np
 
 from benchmarks import graphs, lubm_one
+from benchmarks.generated import generated
 from benchmarks.isolate import isolated
 from benchmarks.maintaining import Maintained, Tables, sample
 from benchmarks.measure import forget_peak, least, peak_bytes, timed
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from corollary.algorithms.seminaive import materialize
 from corollary.core.dictionary import Dictionary
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.generate import DATASETS
 from corollary.generate.dag import random_dag
-from corollary.generate.write import write
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 
@@ -83,11 +82,7 @@ def loaded(case: str, scale: float, data: Path, dictionary: Dictionary) -> tuple
         }
     if case == "LUBM-LE":
         return lubm_one.rules(data, "LE"), lubm_one.read(data, dictionary)
-    with tempfile.TemporaryDirectory() as folder:
-        files = write(DATASETS[case], Path(folder), scale=scale, seed=0)
-        [triples] = (file.name for file in files if file.name.endswith(".nt"))
-        program = Program.load(Path(folder) / "rules.dl")
-        return program, lubm_one.read_triples(Path(folder) / triples, dictionary)
+    return generated(case, scale, dictionary)
 
 
 def measured(name: str, algorithm: str, modules: bool, scale: float, repeat: int, data: str) -> Row:
@@ -224,4 +219,9 @@ BENCHMARK = Benchmark(
     scales=(100,),
     small=(5,),
     run=run,
+    plots=(
+        Plot("Materialization", "case", "materialization", "algorithm + modules"),
+        Plot("Deleting 1,000 facts", "case", "small_deletion", "algorithm + modules"),
+        Plot("Deleting a quarter", "case", "large_deletion", "algorithm + modules"),
+    ),
 )

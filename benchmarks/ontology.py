@@ -16,6 +16,7 @@ from statistics import median
 import corollary as co
 from benchmarks.isolate import isolated
 from benchmarks.measure import least, timed
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from corollary.algorithms.maintain import Maintainer
 from corollary.cli.main import main
@@ -136,4 +137,5 @@ BENCHMARK = Benchmark(
     scales=(1, 10),
     small=(1,),
     run=run,
+    plots=(Plot("Histories: all commits", "case", "total_cpu_seconds"),),
 )

@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.isolate import isolated
 from benchmarks.maintaining import Maintained, Tables, counted
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from corollary.core.dictionary import Ids
 from corollary.lang.program import Program
@@ -147,4 +148,5 @@ BENCHMARK = Benchmark(
     scales=(300,),
     small=(40,),
     run=run,
+    plots=(Plot("Deletions where facts have many proofs", "case", "milliseconds", "algorithm"),),
 )

@@ -20,6 +20,7 @@ import pyoxigraph
 
 from benchmarks.isolate import isolated
 from benchmarks.measure import least, peak_bytes, timed
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.rdf import formats
@@ -139,4 +140,5 @@ BENCHMARK = Benchmark(
     scales=(1_300_000,),
     small=(100_000,),
     run=run,
+    plots=(Plot("Reading N-Triples", "engine + threads", "seconds"),),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -9,10 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmarks.plots import Plot
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
+RESULTS = ROOT / "benchmarks" / "results"
 
 Row = dict[str, Any]
 
@@ -41,11 +46,24 @@ class Benchmark:
     scales: tuple[int, ...]
     small: tuple[int, ...]  # where all benchmarks are run one after another
     run: Callable[[Options], Iterator[Row]]
+    plots: tuple[Plot, ...] = ()
 
 
 def report(name: str, rows: Iterable[Row]) -> dict[str, Any]:
     """The object that `--json` prints."""
     return {"name": name, "machine": machine(), "commit": commit(), "rows": list(rows)}
+
+
+def save(name: str, rows: Sequence[Row], plots: Sequence[Plot], command: str, folder: Path) -> None:
+    """Write a report with its command, its table, and its plots, into a folder."""
+    from benchmarks.plots import draw
+
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {"name": name, "command": command} | report(name, rows)
+    text = json.dumps(found, indent=1, default=str) + "\n"
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    (folder / f"{name}.txt").write_text(f"$ {command}\n\n{table(rows)}\n", encoding="utf-8")
+    draw(plots, rows, folder / f"{name}.svg")
 
 
 def machine() -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks import lubm_data, lubm_one
 from benchmarks.isolate import isolated
 from benchmarks.maintaining import Maintained, sample
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 
 ALGORITHMS = ("auto", "bf", "dred", "fp", "bf-c", "dred-c")
@@ -88,4 +89,5 @@ BENCHMARK = Benchmark(
     scales=(1_000_000, 10_000_000),
     small=(100_000,),
     run=run,
+    plots=(Plot("Deleting facts", "scale + changed", "delete_ms", "algorithm"),),
 )

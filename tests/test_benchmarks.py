@@ -9,6 +9,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,23 @@ import pytest
 import benchmarks
 from benchmarks import __main__ as command
 from benchmarks import (
+    bf,
     closing,
     dag,
+    dynamite,
     equality,
     growing,
     lubm_data,
     lubm_one,
     proofs,
-    rule_change,
+    rules,
     sql,
     tables,
     updates,
 )
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes
+from benchmarks.plots import Plot, draw
 from benchmarks.report import DATA, Benchmark, Options, Row, table
 from corollary.core.compile import home, home_terms
 from corollary.core.dictionary import Dictionary, Ids
@@ -389,11 +393,64 @@ def test_proofs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
 @needs_data
 @pytest.mark.slow
-def test_rule_change(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_change, "ALGORITHMS", ("rematerialize", "bf"))
-    rows = run(capsys, "rule_change", "--scale", "7k", "--repeat", "1")
+def test_rules_that_come_and_go(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "ALGORITHMS", ("rematerialize", "bf"))
+    rows = run(capsys, "rules", "--scale", "7k", "--repeat", "1")
+    examples, rows = rows[:3], rows[3:]
+    # U of the paper's Table 1 beside the edge: ef bf af eg eh bg bh ag ah
+    assert [row["overdeleted"] for row in examples[:2]] == [9, 9]
     assert [row["facts"][:2] for row in rows[:2]] == [[137_931, 251_651]] * 2
     assert rows[0]["remove_speedup"] == 1
+
+
+@needs_data
+@pytest.mark.slow
+def test_bf(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bf, "ALGORITHMS", ("dred", "bf"))
+    monkeypatch.setattr(bf, "PAPER", {"Claros": bf.PAPER["Claros"]})
+    rows = run(capsys, "bf", "--scale", "1", "--repeat", "1")
+    ours = [row for row in rows if "algorithm" in row]
+    assert all(row["correct"] for row in ours)
+    assert {row["algorithm"] for row in ours} == {"dred", "bf"}
+    assert len([row for row in rows if row["case"] == "Claros-LE in the paper"]) == 4
+
+
+@pytest.mark.slow
+def test_dynamite(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamite, "ALGORITHMS", ("auto", "dred"))
+    rows = run(capsys, "dynamite", "--scale", "1", "--repeat", "1")
+    updates = [row for row in rows if row["case"] == "updates"]
+    assert [row["update"] for row in updates] == [1, 2, 3, 4, 5, 6] * 2
+    assert all(row["correct"] for row in updates)
+    assert len([row for row in rows if row["case"] == "updates in the paper"]) == 6
+
+
+def test_saved_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert (
+        command.main(["rules10k", "--scale", "10", "--repeat", "1", "--save", str(tmp_path)]) == 0
+    )
+    saved = json.loads((tmp_path / "rules10k.json").read_text(encoding="utf-8"))
+    assert saved["command"].startswith("corollary bench rules10k --scale 10")
+    assert saved["rows"][0]["rules"] == 10
+    assert (tmp_path / "rules10k.txt").read_text(encoding="utf-8").startswith("$ corollary bench")
+
+
+def test_plots(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"case": "a", "size": size, "engine": engine, "seconds": size / 7}
+        for size in (1, 10)
+        for engine in ("x", "y")
+    ]
+    lines = Plot("lines", "size", "seconds", "engine", kind="lines")
+    bars = Plot("bars", "case + size", "seconds", "engine", where=(("engine", "x"),))
+    assert bars.curves(rows) == {"x": [("a, 1", 1 / 7), ("a, 10", 10 / 7)]}
+    for name in ("one.svg", "two.svg", "three.png"):
+        assert draw([lines, bars], rows, tmp_path / name)
+    assert (tmp_path / "one.svg").stat().st_size > 1_000
+    assert not draw([lines], [{"case": "skipped"}], tmp_path / "none.svg")
+    assert not (tmp_path / "none.svg").exists()
 
 
 @pytest.mark.slow
