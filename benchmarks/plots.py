@@ -10,6 +10,7 @@ from typing import Any, Literal
 from benchmarks.report import Row, written
 
 _WIDTH, _HEIGHT = 7.0, 3.6  # inches of a panel
+_WIDE = 20.0  # largest to smallest: from here on, logarithmic axes
 _MANY = 12  # bars that still have their value written beside them
 
 
@@ -27,7 +28,6 @@ class Plot:
     series: str = ""
     kind: Literal["bars", "lines"] = "bars"
     where: tuple[tuple[str, Any], ...] = ()
-    log: bool = True
 
     def curves(self, rows: Sequence[Row]) -> dict[str, list[tuple[Any, float]]]:
         """The points of each series.
@@ -81,8 +81,10 @@ def _lines(axis: Any, plot: Plot, curves: dict[str, list[tuple[Any, float]]]) ->
         axis.plot(xs, ys, marker="o", markersize=3, linewidth=1.2, label=name)
     axis.set_xlabel(plot.x.replace("_", " "))
     axis.set_ylabel(plot.y.replace("_", " "))
-    if plot.log:
+    points = [point for points in curves.values() for point in points]
+    if _is_wide([x for x, _ in points]):
         axis.set_xscale("log")
+    if _is_wide([y for _, y in points]):
         axis.set_yscale("log")
 
 
@@ -97,8 +99,12 @@ def _bars(axis: Any, plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> 
     axis.set_yticks(range(len(places)), [written(place) for place in places], fontsize=8)
     axis.invert_yaxis()
     axis.set_xlabel(plot.y.replace("_", " "))
-    if plot.log:
+    if _is_wide([y for points in curves.values() for _, y in points]):
         axis.set_xscale("log")
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) / min(values) >= _WIDE
 
 
 def _value(row: Row, key: str) -> Any:
