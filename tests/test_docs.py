@@ -13,6 +13,7 @@ import pytest
 
 import corollary
 from corollary.algorithms.modular import recognize
+from corollary.cli.reference import reference
 from corollary.errors import CODES, CorollaryError, InvalidProgram
 from corollary.lang.program import Program
 
@@ -215,3 +216,19 @@ def test_only_known_codes_are_raised() -> None:
     }
     assert raised <= set(CODES)
     assert {code for code in CODES if code < "E400"} <= raised | {"E302"}
+
+
+def test_the_page_of_the_command_line_is_what_the_commands_declare() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert page == reference(), "run: python -m corollary.cli.reference > docs/cli.md"
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", ROOT / "docs", tmp_path],
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "index.html").exists()
