@@ -110,6 +110,11 @@ class Maintainer(Generic[F]):
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""
+        done = self.update_all(changes)
+        return replace(done, inserted=_visible(done.inserted), deleted=_visible(done.deleted))
+
+    def update_all(self, changes: Changes[F]) -> Changes[F]:
+        """As `update`; the answer has the facts of auxiliary relations too."""
         state = self._state
         program, strata = state.program, state.strata
         if changes.added_rules or changes.removed_rules:
@@ -153,8 +158,7 @@ class Maintainer(Generic[F]):
             )
         self._state = new
         return Changes(
-            _visible(difference[0]),
-            _visible(difference[1]),
+            *difference,
             _missing(program, state.program),
             _missing(state.program, program),
             statistics,

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
 from corollary.core.compile import TRIPLES, TYPES, home
 from corollary.errors import Source
@@ -45,6 +46,13 @@ _WIDE = (TRIPLES, TYPES)
 Values = Mapping[Term, Term]
 
 
+class Gate(NamedTuple):
+    """An atom of the instances whose property, or class, is the value of a case in this column."""
+
+    column: int
+    is_class: bool
+
+
 @dataclass(frozen=True)
 class Template:
     """A rule with variable properties or classes that the schema gives values to.
@@ -56,6 +64,7 @@ class Template:
     cases: Rule
     variables: tuple[Variable, ...]
     kept: bool  # its atoms about the schema stay in the instances, as it has no others
+    gates: tuple[Gate, ...] = ()  # what an instance reads
 
     @property
     def predicate(self) -> Predicate:
@@ -182,7 +191,12 @@ def _template(rule: Rule, predicates: frozenset[Predicate]) -> Template | None:
     digest = hashlib.sha256(repr(rule.key).encode()).hexdigest()[:16]
     name = f"{_CASES}{rule.name or 'rule'} {digest}"
     cases = Rule(Atom(name, variables), about, rule.name, rule.span)
-    return Template(rule, cases, variables, kept)
+    gates = tuple(
+        Gate(variables.index(place), is_class=isinstance(atom.terms[1], IRI))
+        for atom in others
+        if (place := _place(atom)) in bound and place in variables
+    )
+    return Template(rule, cases, variables, kept, tuple(dict.fromkeys(gates)))
 
 
 def is_cases(predicate: Predicate) -> bool:
