@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic
 
+from corollary.algorithms.aggregates import is_internal
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.maintain import Maintainer
@@ -46,7 +47,7 @@ MANY = 50_000
 # say that everything is below everything, there would be one for each two terms.
 GUARDED = 500
 
-_Row = tuple[Predicate, tuple[int, ...]]
+_Row = tuple[Template, tuple[int, ...]]
 
 
 class _TooManyCases(Exception):
@@ -68,9 +69,17 @@ class _State(Generic[F]):
     cyclic: bool  # whether data may derive axioms
 
     @cached_property
-    def templates(self) -> dict[Predicate, Template]:
-        """The templates by the relations of their cases."""
-        return {template.predicate: template for template in self.split.templates}
+    def templates(self) -> dict[Predicate, list[Template]]:
+        """The templates by the predicates of their cases."""
+        found: dict[Predicate, list[Template]] = {}
+        for template in self.split.templates:
+            found.setdefault(template.predicate, []).append(template)
+        return found
+
+    @cached_property
+    def rules_of_cases(self) -> list[Rule]:
+        """The rules that derive the cases which are no facts of the schema already."""
+        return [template.cases for template in self.split.templates if not template.direct]
 
     @cached_property
     def pure(self) -> frozenset[Rule]:
@@ -103,10 +112,9 @@ class _State(Generic[F]):
     def active(self, facts: F) -> Iterator[_Row]:
         """The cases among some facts whose instances may derive something."""
         for predicate in facts.predicates():
-            template = self.templates.get(predicate)
-            if template is not None:
+            for template in self.templates.get(predicate, ()):
                 for row in self.gates.rows(template, facts.rows(predicate)).tolist():
-                    yield predicate, tuple(row)
+                    yield template, tuple(row)
 
 
 class Specialized(Generic[F]):
@@ -189,7 +197,7 @@ class Specialized(Generic[F]):
     @property
     def facts(self) -> F:
         """The materialization, explicit facts included."""
-        return self._visible(self._main.facts)
+        return self._visible(self._main.all_facts)
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""
@@ -236,7 +244,7 @@ class Specialized(Generic[F]):
 
     @staticmethod
     def _visible(facts: F) -> F:
-        hidden = [predicate for predicate in facts.predicates() if is_cases(predicate)]
+        hidden = [p for p in facts.predicates() if is_cases(p) or is_internal(p)]
         return facts.without(hidden) if hidden else facts
 
     # -- updates ---------------------------------------------------------------------------------
@@ -313,7 +321,7 @@ class Specialized(Generic[F]):
                 inserted = inserted.union(about.inserted.only(state.split.predicates))
                 deleted = deleted.union(about.deleted.only(state.split.predicates))
         self._moved, self._given = None, given
-        return main.update(Changes(inserted, deleted, added, removed))
+        return main.update_all(Changes(inserted, deleted, added, removed))
 
     def _settle(self, done: Changes[F]) -> Changes[F]:
         """Go on until the rules are right for what they derive."""
@@ -360,8 +368,7 @@ class Specialized(Generic[F]):
             if row in state.guarded:
                 self._remove(row)
         if len(state.guarded) > GUARDED:
-            many = {row[0] for row in state.guarded}
-            self._general |= {t.rule for p, t in state.templates.items() if p in many}
+            self._general |= {template.rule for template, _ in state.guarded}
             self._replan(state.program, state.schema.explicit)
 
     def _turn(self) -> None:
@@ -375,8 +382,8 @@ class Specialized(Generic[F]):
         cyclic = state.plan.watched > 0
         if cyclic != state.cyclic:
             state.cyclic = cyclic
-            for template in state.split.templates:
-                (state.plan.want if cyclic else state.plan.drop)(template.cases)
+            for rule in state.rules_of_cases:
+                (state.plan.want if cyclic else state.plan.drop)(rule)
             if not cyclic:
                 for row in list(state.guarded):
                     self._remove(row)
@@ -398,17 +405,17 @@ class Specialized(Generic[F]):
         state.open = frozenset(rule for rule in state.late if rule in rules)
         for rule in state.open:
             state.plan.want(rule)
-        state.cyclic = any(is_cases(home(rule.head)) for rule in rules.rules)
+        state.cyclic = not self._given
         if state.cyclic:
-            for template in state.split.templates:
-                state.plan.want(template.cases)
+            for rule in state.rules_of_cases:
+                state.plan.want(rule)
             self._add_guarded()
 
     def _planned(self, program: Program, explicit: F, live: Iterable[Predicate]) -> _State[F]:
         """A plan for a program and its explicit facts; of late rules there are none so far."""
         while True:
             found = split(program, self._general)
-            rules = [*found.schema, *(template.cases for template in found.templates)]
+            rules = [*found.schema, *(t.cases for t in found.templates if not t.direct)]
             schema = Maintainer(Program.of(rules), explicit.only(found.predicates), self.engine)
             gates = Open(self.engine.dictionary)
             state = _State[F](
@@ -422,7 +429,7 @@ class Specialized(Generic[F]):
             self._state = state
             try:
                 # Those without a gate are for no predicate to call for.
-                self._add_all(schema.facts)
+                self._add_all(schema.all_facts)
                 self._wake()
             except _TooManyCases:
                 continue
@@ -436,20 +443,22 @@ class Specialized(Generic[F]):
             templates = [t for t in state.split.templates if opens(t, met)]
             if templates:
                 predicates = [template.predicate for template in templates]
-                self._add_all(state.schema.facts.only(predicates))
+                self._add_all(state.schema.all_facts.only(predicates))
                 if state.cyclic:
                     self._add_guarded(predicates)
 
     def _add_all(self, cases: F) -> None:
         """Instances for the cases that follow from the schema alone."""
         state = self._state
-        for template in state.split.templates:
-            rows = state.gates.rows(template, cases.rows(template.predicate)).tolist()
+        for predicate, template in (
+            (p, t) for p in cases.predicates() for t in state.templates.get(p, ())
+        ):
+            rows = state.gates.rows(template, cases.rows(predicate)).tolist()
             if len(rows) > MANY:
                 self._general |= {template.rule}
                 raise _TooManyCases
             for values in rows:
-                row = (template.predicate, tuple(values))
+                row = (template, tuple(values))
                 if row in state.guarded:
                     self._remove(row)
                 if row not in state.cases:
@@ -475,9 +484,8 @@ class Specialized(Generic[F]):
         self._state.plan.drop(self._instance(row, guarded=guarded))
 
     def _instance(self, row: _Row, *, guarded: bool) -> Rule | None:
-        predicate, ids = row
-        values = self.engine.dictionary.terms(ids)
-        return self._state.templates[predicate].instance(values, guarded=guarded)
+        template, ids = row
+        return template.instance(self.engine.dictionary.terms(ids), guarded=guarded)
 
 
 def _composed(first: Changes[F], second: Changes[F]) -> Changes[F]:

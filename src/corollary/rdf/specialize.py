@@ -14,11 +14,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import NamedTuple
 
-from corollary.core.compile import TRIPLES, TYPES, home
+from corollary.core.compile import TRIPLES, TYPES, home, home_terms
 from corollary.errors import Source
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -53,7 +53,7 @@ class Gate(NamedTuple):
     is_class: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Template:
     """A rule with variable properties or classes that the schema gives values to.
 
@@ -66,10 +66,20 @@ class Template:
     kept: bool  # its atoms about the schema stay in the instances, as it has no others
     gates: tuple[Gate, ...] = ()  # what an instance reads
 
-    @property
+    @cached_property
+    def direct(self) -> bool:
+        """Whether the cases are the facts of one predicate, as they are."""
+        return len(self.cases.body) == 1 and all(
+            isinstance(atom, Atom) and home_terms(atom) == self.variables
+            for atom in self.cases.body
+        )
+
+    @cached_property
     def predicate(self) -> Predicate:
-        """The relation of the cases."""
-        return Predicate(self.cases.head.relation)
+        """The predicate whose facts are the cases: a relation of their own if need be."""
+        [atom, *_] = self.cases.body if self.direct else (self.cases.head,)
+        assert isinstance(atom, Atom), "cases are told by atoms"
+        return home(atom)
 
     def instance(self, values: Sequence[Constant], *, guarded: bool = False) -> Rule | None:
         """The rule for one case, None if it says nothing.
@@ -91,7 +101,8 @@ class Template:
         if head in body:
             return None
         if guarded and not self.kept:
-            body = (Atom(self.cases.head.relation, tuple(values)), *body)
+            case = self.cases.body if self.direct else (self.cases.head,)
+            body = (*(_literal(part, given) for part in case), *body)
         return Rule(head, body, self.rule.name, self.rule.span)
 
 
