@@ -6,7 +6,7 @@ program and the counters are replaced together, at the end, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -110,11 +110,25 @@ class Maintainer(Generic[F]):
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""
+        done = self.update_all(changes)
+        return replace(done, inserted=_visible(done.inserted), deleted=_visible(done.deleted))
+
+    def update_all(self, changes: Changes[F]) -> Changes[F]:
+        """As `update`; the answer has the facts of auxiliary relations too."""
         state = self._state
         program, strata = state.program, state.strata
         if changes.added_rules or changes.removed_rules:
             program = program.removed(*changes.removed_rules).added(*changes.added_rules)
-            strata = self._compiled(program, strata)
+            if self.algorithm == "counting":
+                _refuse_recursion(program)
+            added, gone = (
+                [rule for rule in _missing(rules, known) if not rule.is_constraint]
+                for rules, known in (
+                    (changes.added_rules, state.program),
+                    (changes.removed_rules, program),
+                )
+            )
+            strata = strata.changed(program.rules, added, gone)
         # E⁻ := (E⁻ ∩ E) \ E⁺; E⁺ := E⁺ \ E
         removed = changes.deleted.intersection(state.explicit).difference(changes.inserted)
         inserted = changes.inserted.difference(state.explicit)
@@ -153,10 +167,9 @@ class Maintainer(Generic[F]):
             )
         self._state = new
         return Changes(
-            _visible(difference[0]),
-            _visible(difference[1]),
-            _missing(program, state.program),
-            _missing(state.program, program),
+            *difference,
+            _missing(changes.added_rules, state.program),
+            _missing(changes.removed_rules, program),
             statistics,
         )
 
@@ -217,7 +230,7 @@ class Maintainer(Generic[F]):
         strata: CompiledStrata | None,
         statistics: Statistics | None = None,
     ) -> State[F]:
-        strata = strata or self._compiled(program, None)
+        strata = strata or self._compiled(program)
         done = seminaive.materialize_strata(
             strata.sources,
             explicit,
@@ -266,14 +279,11 @@ class Maintainer(Generic[F]):
         """Whether updates use modules."""
         return self._modules and self._kind.modular is not None
 
-    def _compiled(self, program: Program, known: CompiledStrata | None) -> CompiledStrata:
+    def _compiled(self, program: Program) -> CompiledStrata:
         if self.algorithm == "counting":
             _refuse_recursion(program)
-        compiled = known.compiled if known is not None else None
         coarse = self._coarse and self.algorithm != "counting"
-        return CompiledStrata(
-            program.rules, self.engine.dictionary, coarse=coarse, compiled=compiled
-        )
+        return CompiledStrata(program.rules, self.engine.dictionary, coarse=coarse)
 
 
 def _visible(facts: F) -> F:
@@ -281,11 +291,9 @@ def _visible(facts: F) -> F:
     return facts.without(hidden) if hidden else facts
 
 
-def _missing(program: Program, other: Program) -> tuple[Rule, ...]:
-    """The rules of a program that the other one does not have."""
-    if program is other:
-        return ()
-    return tuple(rule for rule in (*program.rules, *program.constraints) if rule not in other)
+def _missing(rules: Iterable[Rule], program: Program) -> tuple[Rule, ...]:
+    """The rules that a program does not have."""
+    return tuple(dict.fromkeys(rule for rule in rules if rule not in program))
 
 
 def _equal(one: F, two: F) -> bool:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import ReferenceType, ref
 
 from corollary.algorithms.aggregates import Aggregation, without_aggregates
 from corollary.algorithms.modular.framework import Module, SemiNaive
 from corollary.algorithms.modular.recognize import recognized
-from corollary.core.compile import TRIPLES, TYPES, CompiledRule, compile_rule, covers
+from corollary.core.compile import TRIPLES, TYPES, CompiledRule, compile_rule, covers, home
 from corollary.core.dictionary import Dictionary
 from corollary.lang.stratify import Predicate, Stratum, stratify
-from corollary.lang.syntax import TRIPLE, TYPE, Rule
+from corollary.lang.syntax import TRIPLE, TYPE, Aggregate, Rule
 
 ModuleKey = tuple[type, frozenset[CompiledRule], frozenset[CompiledRule]]
 
@@ -22,17 +24,25 @@ ModuleKey = tuple[type, frozenset[CompiledRule], frozenset[CompiledRule]]
 class CompiledStratum:
     """The rules of a stratum in numbers. A stratum has rules or aggregations, not both."""
 
-    number: int
+    source: Stratum
     predicates: frozenset[Predicate]
     nonrecursive: tuple[CompiledRule, ...]
     recursive: tuple[CompiledRule, ...]
     dictionary: Dictionary
     aggregations: tuple[Aggregation, ...] = ()
 
-    @property
+    @cached_property
     def rules(self) -> tuple[CompiledRule, ...]:
         """All but the aggregations."""
         return self.nonrecursive + self.recursive
+
+    @cached_property
+    def reads(self) -> frozenset[Predicate]:
+        """The predicates of body atoms."""
+        found = {p.predicate for rule in self.rules for p in (*rule.body, *rule.negated)}
+        for aggregation in self.aggregations:
+            found |= {p.predicate for p in aggregation.touching.body}
+        return frozenset(found)
 
     @cached_property
     def nonlinear(self) -> tuple[CompiledRule, ...]:
@@ -73,7 +83,16 @@ class CompiledStratum:
 
 
 class CompiledStrata:
-    """The strata of a program, and an index from predicates to the strata that read them."""
+    """The strata of a program, and an index from predicates to the strata that read them.
+
+    A stratum's number is its place in `strata`.
+    """
+
+    strata: list[CompiledStratum]
+    compiled: dict[Rule, CompiledRule]
+    _base: ReferenceType[CompiledStrata] | None = None  # what it was changed from, and by what
+    _came: list[CompiledRule]
+    _went: list[CompiledRule]
 
     def __init__(
         self,
@@ -85,46 +104,188 @@ class CompiledStrata:
     ) -> None:
         normal = without_aggregates(rules)
         known = compiled or {}
-        self.compiled: dict[Rule, CompiledRule] = {
-            rule: known.get(rule) or compile_rule(rule, dictionary) for rule in normal
-        }
-        self.sources = stratify(normal, coarse=coarse)
-        self.strata = [
-            self._compile(number, stratum, dictionary)
-            for number, stratum in enumerate(self.sources)
-        ]
-        self._owner = {p: s.number for s in self.strata for p in s.predicates}
-        self._readers: dict[Predicate, list[int]] = {}
+        self.compiled = {rule: known.get(rule) or compile_rule(rule, dictionary) for rule in normal}
+        self._dictionary = dictionary
+        self._coarse = coarse
+        self.strata = [self._compile(stratum) for stratum in stratify(normal, coarse=coarse)]
+        self._owner = {p: stratum for stratum in self.strata for p in stratum.predicates}
+        self._readers: dict[Predicate, tuple[CompiledStratum, ...]] = {}
         for stratum in self.strata:
-            for predicate in _read_by(stratum):
-                self._readers.setdefault(predicate, []).append(stratum.number)
+            for predicate in stratum.reads:
+                self._readers[predicate] = (*self._readers.get(predicate, ()), stratum)
 
-    def _compile(self, number: int, stratum: Stratum, dictionary: Dictionary) -> CompiledStratum:
+    def changed(
+        self, rules: Sequence[Rule], added: Sequence[Rule], removed: Sequence[Rule]
+    ) -> CompiledStrata:
+        """The strata of other rules, which differ by these; what stays the same is shared.
+
+        >>> from corollary.lang.program import Program
+        >>> text = "b(?x) :- a(?x) . c(?x) :- b(?x) . d(?x) :- c(?x) . e(?x) :- d(?x) ."
+        >>> program = Program.parse(text)
+        >>> strata = CompiledStrata(program.rules, Dictionary())
+        >>> more = Program.parse("b(?x) :- c(?x) .").rules
+        >>> cyclic = strata.changed(program.rules + more, more, ())
+        >>> [sorted(p.relation for p in stratum.predicates) for stratum in cyclic.strata]
+        [['b', 'c'], ['d'], ['e']]
+        >>> cyclic.strata[1] is strata.strata[2]
+        True
+        """
+        cuts = None if self._coarse else self._cuts(added, removed)
+        if cuts is None:
+            return CompiledStrata(
+                rules, self._dictionary, coarse=self._coarse, compiled=self.compiled
+            )
+        new = copy(self)
+        new._base = ref(self)
+        for name in ("derived", "_numbers"):
+            new.__dict__.pop(name, None)
+        new.compiled = dict(self.compiled)
+        for rule in removed:
+            new.compiled.pop(rule, None)
+        new.compiled |= {rule: compile_rule(rule, self._dictionary) for rule in added}
+        new._came = [new.compiled[rule] for rule in added]
+        new._went = [self.compiled[rule] for rule in removed]
+        new.strata, new._owner, new._readers = [], dict(self._owner), dict(self._readers)
+        gone, at = frozenset(removed), 0
+        for (first, end), more in cuts:
+            new.strata += self.strata[at:first]
+            old = self.strata[first:end]
+            kept = [r for s in old for r in s.source.rules if r not in gone]
+            for stratum in old:
+                new._leave(stratum)
+            for source in stratify([*kept, *more]):
+                new._enter(new._compile(source))
+            at = end
+        new.strata += self.strata[at:]
+        return new
+
+    def _cuts(
+        self, added: Sequence[Rule], removed: Sequence[Rule]
+    ) -> list[tuple[tuple[int, int], list[Rule]]] | None:
+        """Which stretches of the strata are to be made again, and the rules that come there.
+
+        None if all of them, because some atom is about all triples. The strata are in an order in
+        which dependencies go back; a rule that keeps to it changes its own stratum only, and one
+        that does not changes what lies between its head and what it reads. Predicates that were
+        not derived so far are put between what they read and what reads them.
+        """
+        heads = [home(rule.head) for rule in (*added, *removed)]
+        reads = {rule: [home(atom) for atom, _ in rule.atoms()] for rule in added}
+        if any(wide in self._readers or wide in self._owner for wide in (TRIPLES, TYPES)) or any(
+            predicate in (TRIPLES, TYPES)
+            for found in (heads, *reads.values())
+            for predicate in found
+        ):
+            return None
+        if any(isinstance(part, Aggregate) for rule in (*added, *removed) for part in rule.body):
+            return None
+        number, owner = self._numbers, self._owner
+        spans: list[tuple[int, int]] = []
+        fresh: list[Rule] = []
+        latest, earliest = -1, len(self.strata)
+        for rule in removed:
+            place = number[owner[home(rule.head)]]
+            spans.append((place, place + 1))
+        for rule in added:
+            places = [number[owner[p]] for p in reads[rule] if p in owner]
+            last = max(places, default=-1)
+            head = owner.get(home(rule.head))
+            if head is None:
+                fresh.append(rule)
+                latest = max(latest, last)
+                readers = self._readers.get(home(rule.head), ())
+                earliest = min([earliest, *(number[reader] for reader in readers)])
+            else:
+                place = number[head]
+                spans.append((place, max(place, last) + 1))
+        new_heads = {home(rule.head) for rule in fresh}
+        for rule in added:
+            # An older predicate that is to read a new one counts as a reader of it.
+            head = owner.get(home(rule.head))
+            if head is not None and any(p in new_heads for p in reads[rule]):
+                earliest = min(earliest, number[head])
+        if fresh:
+            group = (earliest, latest + 1) if earliest <= latest else (latest + 1, latest + 1)
+            spans.append(group)
+        merged: list[tuple[int, int]] = []
+        for first, end in sorted(spans):
+            if merged and first < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((first, end))
+        cuts: list[tuple[tuple[int, int], list[Rule]]] = [(span, []) for span in merged]
+        for rule in added:
+            head = owner.get(home(rule.head))
+            place = group[0] if head is None else number[head]
+            for (first, end), more in cuts:
+                if first <= place < end or (head is None and first == place == end):
+                    more.append(rule)
+                    break
+        return cuts
+
+    def difference(self, other: CompiledStrata) -> tuple[list[CompiledRule], list[CompiledRule]]:
+        """The rules that the other strata do not have, and those that only they have."""
+        if self._base is not None and self._base() is other:
+            return self._came, self._went
+        mine, others = self.compiled, other.compiled
+        return (
+            [compiled for rule, compiled in mine.items() if rule not in others],
+            [compiled for rule, compiled in others.items() if rule not in mine],
+        )
+
+    def _leave(self, stratum: CompiledStratum) -> None:
+        for predicate in stratum.predicates:
+            del self._owner[predicate]
+        for predicate in stratum.reads:
+            left = tuple(other for other in self._readers[predicate] if other is not stratum)
+            if left:
+                self._readers[predicate] = left
+            else:
+                del self._readers[predicate]
+
+    def _enter(self, stratum: CompiledStratum) -> None:
+        self.strata.append(stratum)
+        self._owner |= dict.fromkeys(stratum.predicates, stratum)
+        for predicate in stratum.reads:
+            self._readers[predicate] = (*self._readers.get(predicate, ()), stratum)
+
+    def _compile(self, stratum: Stratum) -> CompiledStratum:
         nonrecursive = tuple(self.compiled[rule] for rule in stratum.nonrecursive)
-        aggregations = tuple(Aggregation.of(r, dictionary) for r in nonrecursive if r.groupings)
+        aggregations = tuple(
+            Aggregation.of(r, self._dictionary) for r in nonrecursive if r.groupings
+        )
         return CompiledStratum(
-            number,
+            stratum,
             stratum.predicates,
             () if aggregations else nonrecursive,
             tuple(self.compiled[rule] for rule in stratum.recursive),
-            dictionary,
+            self._dictionary,
             aggregations,
         )
+
+    @cached_property
+    def _numbers(self) -> dict[CompiledStratum, int]:
+        return {stratum: number for number, stratum in enumerate(self.strata)}
+
+    @property
+    def sources(self) -> list[Stratum]:
+        """The strata in terms."""
+        return [stratum.source for stratum in self.strata]
 
     def owner(self, predicate: Predicate) -> int | None:
         """The stratum whose rules may derive facts of a narrow predicate."""
         for found in _meeting(predicate):
             if found in self._owner:
-                return self._owner[found]
+                return self._numbers[self._owner[found]]
         return None
 
     def readers(self, predicates: Iterable[Predicate]) -> set[int]:
         """The strata whose rules read one of these narrow predicates."""
         return {
-            number
+            self._numbers[stratum]
             for predicate in predicates
             for found in _meeting(predicate)
-            for number in self._readers.get(found, ())
+            for stratum in self._readers.get(found, ())
         }
 
     def kinds(self, *, modules: bool) -> dict[CompiledRule, str]:
@@ -159,10 +320,3 @@ def _meeting(predicate: Predicate) -> tuple[Predicate, ...]:
     if predicate.relation != TRIPLE or predicate.property is None:
         return (predicate,)
     return (predicate, TYPES, TRIPLES) if predicate.property == TYPE else (predicate, TRIPLES)
-
-
-def _read_by(stratum: CompiledStratum) -> set[Predicate]:
-    found = {p.predicate for rule in stratum.rules for p in (*rule.body, *rule.negated)}
-    for aggregation in stratum.aggregations:
-        found |= {p.predicate for p in aggregation.touching.body}
-    return found

@@ -66,13 +66,7 @@ class Update(Generic[F]):
         self._update_underived()
         touched = self.strata.readers([*self.deleted.predicates(), *self.inserted.predicates()])
         touched |= self._owners(self._lost.predicates()) | self._owners(self._gained.predicates())
-        if added:
-            touched |= {
-                stratum.number
-                for stratum in self.strata.strata
-                if not added.isdisjoint(stratum.rules)
-                or any(aggregation.rule in added for aggregation in stratum.aggregations)
-            }
+        touched |= self._owners(rule.head.predicate for rule in added)
         waiting = sorted(touched)
         while waiting:
             number = heapq.heappop(waiting)
@@ -100,10 +94,14 @@ class Update(Generic[F]):
         old, new = self._was.compiled, self.strata.compiled
         if old is new:
             return frozenset()
-        removed = [compiled for rule, compiled in old.items() if rule not in new]
-        kinds_before, kinds_now = (
-            strata.kinds(modules=self._modular is not None) for strata in (self._was, self.strata)
-        )
+        added, removed = self.strata.difference(self._was)
+        kinds_before: dict[CompiledRule, str] = {}
+        kinds_now: dict[CompiledRule, str] = {}
+        if self.counters is not None:
+            kinds_before, kinds_now = (
+                strata.kinds(modules=self._modular is not None)
+                for strata in (self._was, self.strata)
+            )
         derived_by = self._derived_by_modules(frozenset(removed))
         for rule in removed:
             if self.strata.owner(rule.head.predicate) is None and not rule.head.wide:
@@ -126,9 +124,9 @@ class Update(Generic[F]):
                     self._count(derived, now, sign=1)
         # A state that is not kept up to date is of no use later.
         if self._modular is not None:
-            keys = {s.key(module) for s in self.strata.strata for module in s.modules}
+            keys = {s.key(module) for s in self.strata.strata if s.modules for module in s.modules}
             self.modules = {key: state for key, state in self.modules.items() if key in keys}
-        return frozenset(compiled for rule, compiled in new.items() if rule not in old)
+        return frozenset(added)
 
     def _count(self, derived: Derived[F], kind: str, *, sign: int) -> None:
         """Tell the counters; instances in modules are not counted."""

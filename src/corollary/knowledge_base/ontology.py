@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic
+from typing import Generic
 
+from corollary.algorithms.aggregates import is_internal
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.maintain import Maintainer
@@ -36,6 +37,7 @@ from corollary.errors import OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Atom, Rule
+from corollary.rdf.cases import Open, opens
 from corollary.rdf.plan import Plan
 from corollary.rdf.specialize import Split, Template, is_cases, split
 
@@ -45,7 +47,11 @@ MANY = 50_000
 # say that everything is below everything, there would be one for each two terms.
 GUARDED = 500
 
-_Row = tuple[Predicate, tuple[int, ...]]
+_Row = tuple[Template, tuple[int, ...]]
+
+
+class _TooManyCases(Exception):
+    """A template has become general, and the plan is to be made again."""
 
 
 @dataclass(eq=False)
@@ -56,14 +62,29 @@ class _State(Generic[F]):
     split: Split
     schema: Maintainer[F]
     plan: Plan
+    gates: Open
     cases: dict[_Row, bool]  # with an instance; whether it is guarded
+    guarded: set[_Row]
     open: frozenset[Rule]  # of those that wait for facts, see `late`
     cyclic: bool  # whether data may derive axioms
 
     @cached_property
-    def templates(self) -> dict[Predicate, Template]:
-        """The templates by the relations of their cases."""
-        return {template.predicate: template for template in self.split.templates}
+    def templates(self) -> dict[Predicate, list[Template]]:
+        """The templates by the predicates of their cases."""
+        found: dict[Predicate, list[Template]] = {}
+        for template in self.split.templates:
+            found.setdefault(template.predicate, []).append(template)
+        return found
+
+    @cached_property
+    def rules_of_cases(self) -> list[Rule]:
+        """The rules that derive the cases which are no facts of the schema already."""
+        return [template.cases for template in self.split.templates if not template.direct]
+
+    @cached_property
+    def pure(self) -> frozenset[Rule]:
+        """The rules about schemas alone."""
+        return frozenset(self.split.schema)
 
     @cached_property
     def late(self) -> dict[Rule, list[Predicate]]:
@@ -79,13 +100,21 @@ class _State(Generic[F]):
                 found[rule] = [p for p in needed if p not in (TRIPLES, TYPES)]
         return found
 
+    def derives_schema(self, rule: Rule) -> bool:
+        """Whether a rule may derive axioms from data."""
+        return self.split.derives_schema(rule.head) and rule not in self.pure
+
     @property
-    def derives_schema(self) -> bool:
-        """Whether a rule of the program may derive axioms from data."""
-        pure = frozenset(self.split.schema)
-        return any(
-            self.split.derives_schema(rule.head) and rule not in pure for rule in self.plan.program
-        )
+    def closed(self) -> F:
+        """The schema with all that follows from it alone."""
+        return self.schema.all_facts.only(self.split.predicates)
+
+    def active(self, facts: F) -> Iterator[_Row]:
+        """The cases among some facts whose instances may derive something."""
+        for predicate in facts.predicates():
+            for template in self.templates.get(predicate, ()):
+                for row in self.gates.rows(template, facts.rows(predicate)).tolist():
+                    yield template, tuple(row)
 
 
 class Specialized(Generic[F]):
@@ -124,8 +153,18 @@ class Specialized(Generic[F]):
         self.algorithm = algorithm
         self._nothing = engine.facts({})
         self._general: frozenset[Rule] = frozenset()  # templates that are not written out
-        self._state = self._planned(program, explicit, explicit.predicates())
-        added, _ = self._changed_rules()
+        # While only rules about schemas derive axioms, the main maintainer is given the schema as
+        # the other one has closed it, and does without these rules.
+        self._given = True
+        self._moved: tuple[frozenset[Predicate], F] | None = None
+        self._state: _State[F]
+        state = self._planned(program, explicit, explicit.predicates())
+        self._turn()
+        self._given = not state.cyclic
+        added, _ = state.plan.take()
+        if self._given:
+            added = tuple(rule for rule in added if rule not in state.pure)
+            explicit = explicit.without(state.split.predicates).union(state.closed)
         self._main = Maintainer(
             Program.of(added),
             explicit,
@@ -145,26 +184,31 @@ class Specialized(Generic[F]):
     @property
     def specialized(self) -> Program:
         """The rules that do the work at the moment."""
-        return self._main.program
+        return Program.of(self._state.plan.program)
 
     @property
     def explicit(self) -> F:
         """E."""
-        return self._main.explicit
+        if not self._given:
+            return self._main.explicit
+        state = self._state
+        return self._main.explicit.without(state.split.predicates).union(state.schema.explicit)
 
     @property
     def facts(self) -> F:
         """The materialization, explicit facts included."""
-        return self._visible(self._main.facts)
+        return self._visible(self._main.all_facts)
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""
-        program, main = self.program, self._main.state
+        state, given = self._state, self._given
+        main, schema = self._main.state, state.schema.state
         try:
             return self._update(changes)
         except BaseException:
-            self._main.state = main
-            self._replan(program, self._main.explicit)
+            self._main.state, state.schema.state = main, schema
+            self._state, self._given = state, given
+            self._replan(state.program, self.explicit)
             raise
 
     def inconsistencies(self, *, examples: int | None = 3) -> Iterator[Inconsistency]:
@@ -200,24 +244,25 @@ class Specialized(Generic[F]):
 
     @staticmethod
     def _visible(facts: F) -> F:
-        hidden = [predicate for predicate in facts.predicates() if is_cases(predicate)]
+        hidden = [p for p in facts.predicates() if is_cases(p) or is_internal(p)]
         return facts.without(hidden) if hidden else facts
 
     # -- updates ---------------------------------------------------------------------------------
 
     def _update(self, changes: Changes[F]) -> Changes[F]:
         before = program = self.program
+        about: Changes[F] | None = None
         if changes.added_rules or changes.removed_rules:
             program = program.removed(*changes.removed_rules).added(*changes.added_rules)
-            gone = changes.deleted.intersection(self.explicit).difference(changes.inserted)
-            explicit = self.explicit.difference(gone).union(changes.inserted)
-            self._replan(program, explicit)
+            known = self.explicit
+            gone = changes.deleted.intersection(known).difference(changes.inserted)
+            self._replan(program, known.difference(gone).union(changes.inserted))
         else:
-            self._change_schema(changes)
+            about = self._change_schema(changes)
         self._meet(changes.inserted)
-        added, removed = self._changed_rules()
-        done = self._main.update(Changes(changes.inserted, changes.deleted, added, removed))
-        done = self._settle(done)
+        done = self._settle(self._follow(changes.inserted, changes.deleted, about))
+        if about is not None and about.statistics is not None and done.statistics is not None:
+            done.statistics.include(about.statistics)
         return Changes(
             self._visible(done.inserted),
             self._visible(done.deleted),
@@ -226,29 +271,57 @@ class Specialized(Generic[F]):
             done.statistics,
         )
 
-    def _change_schema(self, changes: Changes[F]) -> None:
+    def _change_schema(self, changes: Changes[F]) -> Changes[F] | None:
         """Update the schema; cases that come get an instance, and cases that go lose it."""
         state = self._state
-        about = state.split.predicates
-        inserted, deleted = changes.inserted.only(about), changes.deleted.only(about)
+        predicates = state.split.predicates
+        inserted, deleted = changes.inserted.only(predicates), changes.deleted.only(predicates)
         if not len(inserted) and not len(deleted):
-            return
-        done = state.schema.update(Changes(inserted, deleted))
-        gone, new = list(_rows(done.deleted)), list(_rows(done.inserted))
-        if not gone and not new:
-            return
-        if any(_count(state.schema, predicate) > MANY for predicate in {row[0] for row in new}):
-            explicit = self.explicit.difference(changes.deleted).union(changes.inserted)
-            self._replan(state.program, explicit)
-            return
-        for row in gone:
-            self._remove(row)
-            if state.cyclic:  # it may still hold, by what data derive
-                self._add(row, guarded=True)
-        for row in new:
+            return None
+        done = state.schema.update_all(Changes(inserted, deleted))
+        for row in state.active(done.deleted):
             if row in state.cases:
                 self._remove(row)
-            self._add(row)
+                if state.cyclic:  # it may still hold, by what data derive
+                    self._add(row, guarded=True)
+        try:
+            self._add_all(done.inserted)
+        except _TooManyCases:
+            self._replan(state.program, state.schema.explicit)
+        return done
+
+    def _follow(self, inserted: F, deleted: F, about: Changes[F] | None) -> Changes[F]:
+        """Let the main maintainer make a change of facts, together with what the plan changed.
+
+        `about` is by what the schema differs.
+        """
+        self._turn()
+        state, main = self._state, self._main
+        given, was_given = not state.cyclic, self._given
+        added, removed = state.plan.take()
+        if self._moved is not None or given != was_given:
+            # Compare: which rules there should be, and which explicit facts about the schema.
+            now = [rule for rule in state.plan.program if not (given and rule in state.pure)]
+            known = main.program
+            added = tuple(rule for rule in now if rule not in known)
+            wanted = frozenset(now)
+            removed = tuple(rule for rule in known.rules if rule not in wanted)
+            predicates, explicit = self._moved or (state.split.predicates, state.schema.explicit)
+            target = explicit.without(state.split.predicates)
+            target = target.union(state.closed if given else state.schema.explicit)
+            present = main.explicit.only(predicates)
+            inserted = inserted.without(predicates).union(target.difference(present))
+            deleted = deleted.without(predicates).union(present.difference(target))
+        elif given:
+            added = tuple(rule for rule in added if rule not in state.pure)
+            removed = tuple(rule for rule in removed if rule not in state.pure)
+            inserted = inserted.without(state.split.predicates)
+            deleted = deleted.without(state.split.predicates)
+            if about is not None:
+                inserted = inserted.union(about.inserted.only(state.split.predicates))
+                deleted = deleted.union(about.deleted.only(state.split.predicates))
+        self._moved, self._given = None, given
+        return main.update_all(Changes(inserted, deleted, added, removed))
 
     def _settle(self, done: Changes[F]) -> Changes[F]:
         """Go on until the rules are right for what they derive."""
@@ -257,11 +330,10 @@ class Specialized(Generic[F]):
             self._meet(done.inserted)
             self._change_guarded(done)
             self._open_late()
-            added, removed = self._changed_rules()
-            if not added and not removed:
+            self._turn()
+            if not self._state.plan.changed and self._moved is None:
                 return total
-            empty = self._nothing
-            done = self._main.update(Changes(empty, empty, added, removed))
+            done = self._follow(self._nothing, self._nothing, None)
             total = _composed(total, done)
 
     def _meet(self, facts: F) -> None:
@@ -287,96 +359,133 @@ class Specialized(Generic[F]):
     def _change_guarded(self, done: Changes[F]) -> None:
         """Cases that data derive, or derive no longer."""
         state = self._state
-        if state.cyclic:
-            for row in _rows(done.inserted):
-                if row not in state.cases:
-                    self._add(row, guarded=True)
-            for row in _rows(done.deleted):
-                if state.cases.get(row) is True:
-                    self._remove(row)
-            guarded = [row for row, is_guarded in state.cases.items() if is_guarded]
-            if len(guarded) > GUARDED:
-                many = {row[0] for row in guarded}
-                self._general |= {t.rule for p, t in state.templates.items() if p in many}
-                self._replan(state.program, self.explicit)
+        if not state.cyclic:
+            return
+        for row in state.active(done.inserted):
+            if row not in state.cases:
+                self._add(row, guarded=True)
+        for row in state.active(done.deleted):
+            if row in state.guarded:
+                self._remove(row)
+        if len(state.guarded) > GUARDED:
+            self._general |= {template.rule for template, _ in state.guarded}
+            self._replan(state.program, state.schema.explicit)
 
-    def _changed_rules(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
-        """What the plan has changed since the last time."""
+    def _turn(self) -> None:
+        """Find the instances that new predicates call for, and whether data may derive axioms."""
         state = self._state
-        if not state.plan.changed:
-            return (), ()
-        cyclic = state.derives_schema
+        try:
+            self._wake()
+        except _TooManyCases:
+            self._replan(state.program, state.schema.explicit)
+            state = self._state
+        cyclic = state.plan.watched > 0
         if cyclic != state.cyclic:
             state.cyclic = cyclic
-            for template in state.split.templates:
-                (state.plan.want if cyclic else state.plan.drop)(template.cases)
-            for row in [row for row, guarded in state.cases.items() if guarded and not cyclic]:
-                self._remove(row)
-        return state.plan.take()
+            for rule in state.rules_of_cases:
+                (state.plan.want if cyclic else state.plan.drop)(rule)
+            if not cyclic:
+                for row in list(state.guarded):
+                    self._remove(row)
 
     # -- plans -----------------------------------------------------------------------------------
 
     def _replan(self, program: Program, explicit: F) -> None:
-        """Plan from scratch, and go on from the rules that the main maintainer has."""
-        everything, rules = self._main.all_facts, self._main.program.rules
-        state = self._state = self._planned(program, explicit, everything.predicates())
-        state.plan.taken = dict.fromkeys(rules)
-        state.open = frozenset(rule for rule in state.late if rule in state.plan.taken)
+        """Plan from scratch, and go on from the rules that the main maintainer has.
+
+        Of the explicit facts, those about the schema count.
+        """
+        everything, rules = self._main.all_facts, self._main.program
+        moved = self._state.split.predicates
+        if self._moved is not None:
+            moved |= self._moved[0]
+        state = self._planned(program, explicit, everything.predicates())
+        moved |= state.split.predicates
+        self._moved = moved, explicit.only(moved)
+        state.open = frozenset(rule for rule in state.late if rule in rules)
         for rule in state.open:
             state.plan.want(rule)
-        state.cyclic = any(is_cases(home(rule.head)) for rule in rules)
+        state.cyclic = not self._given
         if state.cyclic:
-            for template in state.split.templates:
-                state.plan.want(template.cases)
-            for row in _rows(everything):
-                if row[0] in state.templates and row not in state.cases:
-                    self._add(row, guarded=True)
+            for rule in state.rules_of_cases:
+                state.plan.want(rule)
+            self._add_guarded()
 
     def _planned(self, program: Program, explicit: F, live: Iterable[Predicate]) -> _State[F]:
         """A plan for a program and its explicit facts; of late rules there are none so far."""
-        general = self._general
         while True:
-            found = split(program, general)
-            rules = [*found.schema, *(template.cases for template in found.templates)]
+            found = split(program, self._general)
+            rules = [*found.schema, *(t.cases for t in found.templates if not t.direct)]
             schema = Maintainer(Program.of(rules), explicit.only(found.predicates), self.engine)
-            many = [t.rule for t in found.templates if _count(schema, t.predicate) > MANY]
-            if not many:
-                break
-            general |= frozenset(many)
-        state = _State[F](program, found, schema, Plan(), {}, frozenset(), cyclic=False)
-        soon = [rule for rule in found.general if rule not in state.late]
-        state.plan = Plan(soon)
-        state.plan.meet(live)
-        for rule in (*found.schema, *soon):
-            state.plan.want(rule)
-        self._state = state
-        for row in _rows(schema.facts):
-            self._add(row)
-        return state
+            gates = Open(self.engine.dictionary)
+            state = _State[F](
+                program, found, schema, Plan(), gates, {}, set(), frozenset(), cyclic=False
+            )
+            soon = [rule for rule in found.general if rule not in state.late]
+            state.plan = Plan(soon, state.derives_schema)
+            state.plan.meet(live)
+            for rule in (*found.schema, *soon):
+                state.plan.want(rule)
+            self._state = state
+            try:
+                # Those without a gate are for no predicate to call for.
+                self._add_all(schema.all_facts)
+                self._wake()
+            except _TooManyCases:
+                continue
+            return state
+
+    def _wake(self) -> None:
+        """Write the instances for cases whose gates have opened."""
+        state = self._state
+        while met := state.plan.met():
+            state.gates.add(met)
+            templates = [t for t in state.split.templates if opens(t, met)]
+            if templates:
+                predicates = [template.predicate for template in templates]
+                self._add_all(state.schema.all_facts.only(predicates))
+                if state.cyclic:
+                    self._add_guarded(predicates)
+
+    def _add_all(self, cases: F) -> None:
+        """Instances for the cases that follow from the schema alone."""
+        state = self._state
+        for predicate, template in (
+            (p, t) for p in cases.predicates() for t in state.templates.get(p, ())
+        ):
+            rows = state.gates.rows(template, cases.rows(predicate)).tolist()
+            if len(rows) > MANY:
+                self._general |= {template.rule}
+                raise _TooManyCases
+            for values in rows:
+                row = (template, tuple(values))
+                if row in state.guarded:
+                    self._remove(row)
+                if row not in state.cases:
+                    self._add(row)
+
+    def _add_guarded(self, predicates: Iterable[Predicate] | None = None) -> None:
+        """Instances for the cases that the main maintainer has beside those."""
+        state = self._state
+        facts = self._main.all_facts.only(list(predicates or state.templates))
+        for row in state.active(facts):
+            if row not in state.cases:
+                self._add(row, guarded=True)
 
     def _add(self, row: _Row, *, guarded: bool = False) -> None:
         self._state.cases[row] = guarded
+        if guarded:
+            self._state.guarded.add(row)
         self._state.plan.want(self._instance(row, guarded=guarded))
 
     def _remove(self, row: _Row) -> None:
         guarded = self._state.cases.pop(row)
+        self._state.guarded.discard(row)
         self._state.plan.drop(self._instance(row, guarded=guarded))
 
     def _instance(self, row: _Row, *, guarded: bool) -> Rule | None:
-        predicate, ids = row
-        values = self.engine.dictionary.terms(ids)
-        return self._state.templates[predicate].instance(values, guarded=guarded)
-
-
-def _rows(facts: Any) -> Iterable[_Row]:
-    for predicate in facts.predicates():
-        if is_cases(predicate):
-            for row in facts.rows(predicate).tolist():
-                yield predicate, tuple(row)
-
-
-def _count(schema: Maintainer[Any], predicate: Predicate) -> int:
-    return len(schema.facts.only([predicate]))
+        template, ids = row
+        return template.instance(self.engine.dictionary.terms(ids), guarded=guarded)
 
 
 def _composed(first: Changes[F], second: Changes[F]) -> Changes[F]:

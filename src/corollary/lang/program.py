@@ -140,7 +140,52 @@ class Program:
         >>> len(Program().added(rule).added(rule).strata)
         1
         """
-        return self | Program.of(rules) if rules else self
+        new = tuple(dict.fromkeys(rule for rule in rules if rule not in self))
+        if not new:
+            return self
+        if not self._may_add(new):
+            return self | Program.of(new)
+        # What is there is valid, and stays so.
+        own = tuple(rule for rule in new if not rule.is_constraint)
+        constraints = tuple(rule for rule in new if rule.is_constraint)
+        program = Program(
+            self.rules + own, self.facts, self.prefixes, self.constraints + constraints
+        )
+        arities = {
+            atom.relation: len(atom.terms)
+            for rule in new
+            for atom in _atoms_of(rule)
+            if atom.relation != TRIPLE
+        }
+        return program._knowing(
+            _sets=(self._sets[0].union(new), self._sets[1]),
+            _positive=True,
+            arities={**self.arities, **arities},
+        )
+
+    def _may_add(self, rules: tuple[Rule, ...]) -> bool:
+        """Whether rules are valid whatever else there is, and do not clash with what there is."""
+        return (
+            self._positive
+            and all(rule.body and _is_positive(rule) for rule in rules)
+            and not validate(rules, whole=False)
+            and all(
+                self.arities.get(atom.relation, len(atom.terms)) == len(atom.terms)
+                for rule in rules
+                for atom in _atoms_of(rule)
+                if atom.relation != TRIPLE
+            )
+        )
+
+    @cached_property
+    def _positive(self) -> bool:
+        """Whether no rule negates or aggregates, so that there is no cycle to be looked for."""
+        return all(map(_is_positive, self.rules))
+
+    def _knowing(self, **known: object) -> Program:
+        """The program, told what it would find out."""
+        self.__dict__.update(known)
+        return self
 
     def removed(self, *rules: Rule) -> Program:
         """The program without these rules, each of which it must have."""
@@ -152,7 +197,14 @@ class Program:
         gone = frozenset(rules)
         kept = tuple(rule for rule in self.rules if rule not in gone)
         constraints = tuple(rule for rule in self.constraints if rule not in gone)
-        return Program(kept, self.facts, self.prefixes, constraints) if gone else self
+        if not gone:
+            return self
+        program = Program(kept, self.facts, self.prefixes, constraints)
+        if self._positive:
+            program._knowing(_positive=True)
+        if all(atom.relation == TRIPLE for rule in gone for atom in _atoms_of(rule)):
+            program._knowing(arities=self.arities)
+        return program._knowing(_sets=(self._sets[0] - gone, self._sets[1]))
 
     @cached_property
     def strata(self) -> tuple[Stratum, ...]:
@@ -171,12 +223,20 @@ class Program:
 
     def _atoms(self) -> Iterator[Atom]:
         yield from self.facts
-        for rule in self.rules:
-            yield rule.head
         for rule in (*self.rules, *self.constraints):
-            yield from (atom for atom, _ in rule.atoms())
+            yield from _atoms_of(rule)
 
     @cached_property
     def derived(self) -> frozenset[str]:
         """The plain relations that rules derive."""
         return frozenset(rule.head.relation for rule in self.rules) - {TRIPLE}
+
+
+def _is_positive(rule: Rule) -> bool:
+    return all(reading == "positive" for _, reading in rule.atoms())
+
+
+def _atoms_of(rule: Rule) -> Iterator[Atom]:
+    if not rule.is_constraint:
+        yield rule.head
+    yield from (atom for atom, _ in rule.atoms())

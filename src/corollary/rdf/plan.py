@@ -11,7 +11,7 @@ when their last fact goes, so that the program does not change to and fro.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from corollary.core.compile import TRIPLES, TYPES, home
 from corollary.lang.stratify import Predicate
@@ -39,10 +39,16 @@ class Plan:
     ['b', 'c']
     """
 
-    def __init__(self, general: Iterable[Rule] = ()) -> None:
+    def __init__(
+        self, general: Iterable[Rule] = (), watched: Callable[[Rule], bool] | None = None
+    ) -> None:
         self.live: set[Predicate] = set()
         self.program: dict[Rule, None] = {}
-        self.taken: dict[Rule, None] = {}
+        self.watched = 0  # rules of the program that were to be watched
+        self._is_watched = watched or (lambda rule: False)
+        self._came: dict[Rule, None] = {}  # since rules were last taken
+        self._went: dict[Rule, None] = {}
+        self._met: list[Predicate] = []  # since it was last asked
         self._general = tuple(general)  # rules that others may follow from
         self._wanted: dict[Rule, int] = {}
         self._waiting: dict[Predicate, list[Rule]] = {}
@@ -89,6 +95,7 @@ class Plan:
             if predicate in self.live:
                 continue
             self.live.add(predicate)
+            self._met.append(predicate)
             if predicate.relation == TRIPLE and predicate not in _WIDE:
                 self._meet_narrow(predicate)
             for rule in self._waiting.pop(predicate, ()):
@@ -96,22 +103,44 @@ class Plan:
                     self._watch(rule)
             open_ += self._come()
 
+    def met(self) -> list[Predicate]:
+        """The predicates that became live since the last time."""
+        self.meet(self._come())
+        found, self._met = self._met, []
+        return found
+
     def take(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
         """The rules that came into the program since the last time, and those that went."""
-        if not self.changed:
-            return (), ()
-        was, now = self.taken, self.program
-        self.taken = dict(now)
-        return (
-            tuple(rule for rule in now if rule not in was),
-            tuple(rule for rule in was if rule not in now),
-        )
+        self.meet(self._come())
+        added, removed = tuple(self._came), tuple(self._went)
+        self._came, self._went = {}, {}
+        return added, removed
+
+    def follow(self, rules: Iterable[Rule]) -> None:
+        """These rules were taken, by another plan."""
+        known = dict.fromkeys(rules)
+        self.meet(self._come())
+        self._came = {rule: None for rule in self.program if rule not in known}
+        self._went = {rule: None for rule in known if rule not in self.program}
 
     @property
     def changed(self) -> bool:
-        """Whether the program may be another one than was last taken."""
+        """Whether the program is another one than was last taken."""
         self.meet(self._come())
-        return self.program.keys() != self.taken.keys()
+        return bool(self._came or self._went)
+
+    def _put(self, rule: Rule) -> None:
+        if rule not in self.program:
+            self.program[rule] = None
+            self.watched += self._is_watched(rule)
+            if self._went.pop(rule, self) is self:
+                self._came[rule] = None
+
+    def _take_out(self, rule: Rule) -> None:
+        if self.program.pop(rule, self) is not self:
+            self.watched -= self._is_watched(rule)
+            if self._came.pop(rule, self) is self:
+                self._went[rule] = None
 
     def _come(self) -> list[Predicate]:
         """The heads of rules that have come since the last time."""
@@ -132,7 +161,7 @@ class Plan:
             self._wanted[rule] -= 1
             if not self._wanted[rule]:
                 del self._wanted[rule]
-                self.program.pop(rule, None)
+                self._take_out(rule)
 
     def _watch(self, rule: Rule) -> None:
         """Put a rule into the program, or let it wait for one of the predicates that it lacks."""
@@ -142,7 +171,7 @@ class Plan:
                 if predicate not in self.live and predicate not in _WIDE:
                     self._waiting.setdefault(predicate, []).append(rule)
                     return
-        self.program[rule] = None
+        self._put(rule)
         self._heads.append(home(rule.head))
 
     def _write_out(self, rule: Rule, atom: Atom) -> None:

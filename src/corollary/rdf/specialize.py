@@ -14,10 +14,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
+from typing import NamedTuple
 
-from corollary.core.compile import TRIPLES, TYPES, home
+from corollary.core.compile import TRIPLES, TYPES, home, home_terms
 from corollary.errors import Source
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -45,7 +46,14 @@ _WIDE = (TRIPLES, TYPES)
 Values = Mapping[Term, Term]
 
 
-@dataclass(frozen=True)
+class Gate(NamedTuple):
+    """An atom of the instances whose property, or class, is the value of a case in this column."""
+
+    column: int
+    is_class: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Template:
     """A rule with variable properties or classes that the schema gives values to.
 
@@ -56,11 +64,22 @@ class Template:
     cases: Rule
     variables: tuple[Variable, ...]
     kept: bool  # its atoms about the schema stay in the instances, as it has no others
+    gates: tuple[Gate, ...] = ()  # what an instance reads
 
-    @property
+    @cached_property
+    def direct(self) -> bool:
+        """Whether the cases are the facts of one predicate, as they are."""
+        return len(self.cases.body) == 1 and all(
+            isinstance(atom, Atom) and home_terms(atom) == self.variables
+            for atom in self.cases.body
+        )
+
+    @cached_property
     def predicate(self) -> Predicate:
-        """The relation of the cases."""
-        return Predicate(self.cases.head.relation)
+        """The predicate whose facts are the cases: a relation of their own if need be."""
+        [atom, *_] = self.cases.body if self.direct else (self.cases.head,)
+        assert isinstance(atom, Atom), "cases are told by atoms"
+        return home(atom)
 
     def instance(self, values: Sequence[Constant], *, guarded: bool = False) -> Rule | None:
         """The rule for one case, None if it says nothing.
@@ -82,7 +101,8 @@ class Template:
         if head in body:
             return None
         if guarded and not self.kept:
-            body = (Atom(self.cases.head.relation, tuple(values)), *body)
+            case = self.cases.body if self.direct else (self.cases.head,)
+            body = (*(_literal(part, given) for part in case), *body)
         return Rule(head, body, self.rule.name, self.rule.span)
 
 
@@ -182,7 +202,12 @@ def _template(rule: Rule, predicates: frozenset[Predicate]) -> Template | None:
     digest = hashlib.sha256(repr(rule.key).encode()).hexdigest()[:16]
     name = f"{_CASES}{rule.name or 'rule'} {digest}"
     cases = Rule(Atom(name, variables), about, rule.name, rule.span)
-    return Template(rule, cases, variables, kept)
+    gates = tuple(
+        Gate(variables.index(place), is_class=isinstance(atom.terms[1], IRI))
+        for atom in others
+        if (place := _place(atom)) in bound and place in variables
+    )
+    return Template(rule, cases, variables, kept, tuple(dict.fromkeys(gates)))
 
 
 def is_cases(predicate: Predicate) -> bool:

@@ -1,0 +1,90 @@
+"""Which cases of a template have an instance: those whose gates are open.
+
+Most cases of a large schema are about classes and properties without any facts. What an instance
+reads is told by a few columns of its case (`Template.gates`), so that cases are looked at by
+columns, and an instance is written only for those that may derive something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.compile import TRIPLES, TYPES
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import TRIPLE
+from corollary.rdf.specialize import Gate, Template
+
+Flags = npt.NDArray[np.bool_]
+
+
+class Open:
+    """The properties and classes that have facts, or may have some, by their ids.
+
+    >>> from corollary.lang.program import Program
+    >>> from corollary.lang.syntax import IRI, TYPE
+    >>> from corollary.rdf.specialize import split
+    >>> rule = "[?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c] ."
+    >>> [template] = split(Program.parse(rule)).templates
+    >>> dictionary = Dictionary()
+    >>> cases = dictionary.encode(map(IRI, ("A", "B", "B", "C"))).reshape(2, 2)
+    >>> open_ = Open(dictionary)
+    >>> len(open_.rows(template, cases))
+    0
+    >>> open_.add([Predicate(TRIPLE, TYPE, IRI("B"))])
+    >>> open_.rows(template, cases).tolist() == cases[1:].tolist()
+    True
+    """
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._flags = (np.zeros(0, np.bool_), np.zeros(0, np.bool_))
+        self.add([TYPES])
+
+    def add(self, predicates: Iterable[Predicate]) -> None:
+        """Open the gates of these predicates."""
+        id_ = self._dictionary.id
+        found: tuple[list[int], list[int]] = [], []
+        for predicate in predicates:
+            if predicate.relation == TRIPLE and predicate.property is not None:
+                if predicate.member_of is not None:
+                    found[1].append(id_(predicate.member_of))
+                else:
+                    found[0].append(id_(predicate.property))
+        self._grow()
+        for flags, ids in zip(self._flags, found, strict=True):
+            flags[ids] = True
+
+    def rows(self, template: Template, cases: Ids) -> Ids:
+        """The cases whose gates are all open."""
+        if not len(cases):
+            return cases
+        self._grow()
+        marked = np.ones(len(cases), np.bool_)
+        for gate in template.gates:
+            marked &= self._open(gate, cases)
+        return cases[marked]
+
+    def _open(self, gate: Gate, cases: Ids) -> Flags:
+        flags: Flags = self._flags[gate.is_class][cases[:, gate.column]]
+        return flags
+
+    def _grow(self) -> None:
+        size = len(self._dictionary)
+        if size > len(self._flags[0]):
+            more = np.zeros(2 * size - len(self._flags[0]), np.bool_)
+            self._flags = tuple(np.concatenate([flags, more]) for flags in self._flags)  # type: ignore[assignment]
+
+
+def opens(template: Template, predicates: Iterable[Predicate]) -> bool:
+    """Whether one of these predicates may open a gate of the template."""
+    kinds = {gate.is_class for gate in template.gates}
+    return any(
+        predicate not in (TRIPLES, TYPES)
+        and predicate.relation == TRIPLE
+        and (predicate.member_of is not None) in kinds
+        for predicate in predicates
+    )
