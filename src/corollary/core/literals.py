@@ -1,7 +1,8 @@
 """What filters ask of literals, found out once for each term: its kind, and its datatypes.
 
 OWL 2 RL gives every literal each of 32 datatypes that has its value. Asked one by one, a hundred
-thousand literals take ten seconds; as the bits of a number, found together, half a second, once.
+thousand literals take ten seconds; as the bits of a number, found together, a second; and for
+strings without escapes, which are nearly all, by columns, a tenth of that, once.
 The id of a term never changes, so what is known of it holds forever.
 """
 
@@ -15,20 +16,34 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.terms import term_of
-from corollary.lang.datatypes import DATATYPES, Value, data_value, datatypes_of
-from corollary.lang.syntax import IRI, XSD, Constant, Literal
+from corollary.core.terms import term_of, text_of
+from corollary.lang.datatypes import (
+    DATATYPES,
+    OF_ALL_STRINGS,
+    STRING_PATTERNS,
+    Value,
+    data_value,
+    datatypes_of,
+)
+from corollary.lang.syntax import IRI, Constant, Literal
 
 Mask = npt.NDArray[np.bool_]
 
 _BITS = {name: np.uint64(1 << place) for place, name in enumerate(DATATYPES)}
 _LITERAL = np.uint64(1 << 62)  # the bit above is of all terms that were looked at
-_PLACES = {name: 1 << place for place, name in enumerate(DATATYPES)}
+# The patterns for texts with their quotes, as Arrow takes them.
+_QUOTED = {name: rf'\A"(?s:{text})"\z' for name, text in STRING_PATTERNS.items()}
 _NONE = np.uint64(0)
 
 NO_VALUE = -1
+
+_Found = npt.NDArray[Any]
+_Places = npt.NDArray[np.int64]
+_Look = Callable[[Ids, Dictionary], _Found]
 
 
 @dataclass
@@ -46,6 +61,7 @@ class Literals:
         self._bits = _Column(np.zeros(0, np.uint64))
         self._values = _Column(np.zeros(0, np.int64))
         self._numbers: dict[Value, int] = {}
+        self._strings: dict[str, int] = {}  # that no term without escapes stood for
         self._lock = Lock()
 
     @classmethod
@@ -59,6 +75,7 @@ class Literals:
     def is_literal(self, ids: Ids, dictionary: Dictionary) -> Mask:
         """Which of the terms are literals.
 
+        >>> from corollary.lang.syntax import XSD
         >>> dictionary = Dictionary()
         >>> ids = dictionary.encode([Literal("7", XSD + "byte"), IRI("a"), Literal("x")])
         >>> Literals().is_literal(ids, dictionary)
@@ -69,6 +86,7 @@ class Literals:
     def has_datatype(self, ids: Ids, datatype: Constant, dictionary: Dictionary) -> Mask:
         """Which of the terms are literals whose value is one of a datatype's.
 
+        >>> from corollary.lang.syntax import XSD
         >>> dictionary = Dictionary()
         >>> ids = dictionary.encode([Literal("7", XSD + "byte"), IRI("a"), Literal("x")])
         >>> Literals().has_datatype(ids, IRI(XSD + "integer"), dictionary)
@@ -82,6 +100,7 @@ class Literals:
     def values(self, ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.int64]:
         """Numbers that are equal where values are, and `NO_VALUE` for terms without one.
 
+        >>> from corollary.lang.syntax import XSD
         >>> dictionary = Dictionary()
         >>> ids = dictionary.encode(
         ...     [Literal("07", XSD + "int"), IRI("a"), Literal("7", XSD + "byte")]
@@ -89,14 +108,12 @@ class Literals:
         >>> Literals().values(ids, dictionary)
         array([ 1, -1,  1])
         """
-        return self._looked_up(self._values, ids, dictionary, self._number)
+        return self._looked_up(self._values, ids, dictionary, self._numbered)
 
     def _of(self, ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.uint64]:
-        return self._looked_up(self._bits, ids, dictionary, _look)
+        return self._looked_up(self._bits, ids, dictionary, _looked)
 
-    def _looked_up(
-        self, known: _Column, ids: Ids, dictionary: Dictionary, look: Callable[[str], int]
-    ) -> npt.NDArray[Any]:
+    def _looked_up(self, known: _Column, ids: Ids, dictionary: Dictionary, look: _Look) -> _Found:
         values = known.values
         if len(values) >= len(dictionary):
             found = values[ids]
@@ -109,29 +126,72 @@ class Literals:
                 known.values = more
             values = known.values
             new = np.unique(ids[values[ids] == 0])
-            texts = dictionary.texts(new).to_pylist()
-            values[new] = np.fromiter(map(look, texts), values.dtype, len(texts))
+            values[new] = look(new, dictionary)
             return values[ids]
 
-    def _number(self, text: str) -> int:
-        if not text.startswith('"'):
-            return NO_VALUE
-        literal = _literal(text)
-        plain = literal.datatype == XSD + "string" and literal.language is None
-        value = ("string", literal.lexical) if plain else data_value(literal)
-        return (
-            NO_VALUE if value is None else self._numbers.setdefault(value, 1 + len(self._numbers))
-        )
+    def _numbered(self, ids: Ids, dictionary: Dictionary) -> _Found:
+        """Numbers of values: even ones for strings, by the ids of their own terms."""
+        found = np.full(len(ids), NO_VALUE, np.int64)
+        texts = dictionary.texts(ids)
+        plain, other = _kinds(texts)
+        found[plain] = 2 * (ids[plain].astype(np.int64) + 1)
+        if self._strings:  # values of other terms, which were there before
+            for place, text in zip(plain, texts.take(pa.array(plain)).to_pylist(), strict=True):
+                found[place] = self._strings.get(text[1:-1], found[place])
+        for place, text in zip(other, texts.take(pa.array(other)).to_pylist(), strict=True):
+            value = data_value(_literal(text))
+            if value is not None:
+                found[place] = self._number(value, dictionary)
+        return found
+
+    def _number(self, value: Value, dictionary: Dictionary) -> int:
+        if value[0] == "string" and isinstance(value[1], str):
+            text = value[1]
+            if text not in self._strings:
+                known = dictionary.find(Literal(text))
+                if known is not None and _is_plain(text):
+                    return 2 * (known + 1)
+                self._strings[text] = 2 * len(self._strings) + 1 + (1 << 40)
+            return self._strings[text]
+        return self._numbers.setdefault(value, 2 * len(self._numbers) + 1)
 
 
-def _look(text: str) -> int:
-    if not text.startswith('"'):
-        return 1 << 63
-    return 3 << 62 | sum(_PLACES[name] for name in datatypes_of(_literal(text)))
+def _kinds(texts: pa.LargeStringArray) -> tuple[_Places, _Places]:
+    """Where strings without escapes are, and where all other literals are."""
+    literal = _mask(pc.starts_with(texts, '"'))
+    plain = literal & _mask(pc.ends_with(texts, '"'))
+    plain &= ~_mask(pc.match_substring(texts, "\\"))
+    return np.flatnonzero(plain), np.flatnonzero(literal & ~plain)
+
+
+def _looked(ids: Ids, dictionary: Dictionary) -> _Found:
+    """The bits of terms."""
+    texts = dictionary.texts(ids)
+    plain, other = _kinds(texts)
+    found = np.full(len(ids), 1 << 63, np.uint64)
+    strings = texts.take(pa.array(plain))
+    bits = np.full(len(plain), _LITERAL, np.uint64)
+    for name in OF_ALL_STRINGS:
+        bits |= _BITS[name]
+    for name, pattern in _QUOTED.items():
+        bits[_mask(pc.match_substring_regex(strings, pattern))] |= _BITS[name]
+    found[plain] |= bits
+    for place, text in zip(other, texts.take(pa.array(other)).to_pylist(), strict=True):
+        found[place] |= _LITERAL
+        for name in datatypes_of(_literal(text)):
+            found[place] |= _BITS[name]
+    return found
+
+
+def _mask(found: Any) -> Mask:
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _is_plain(text: str) -> bool:
+    return text_of(Literal(text)) == f'"{text}"'
 
 
 def _literal(text: str) -> Literal:
-    plain = text.endswith('"') and "\\" not in text
-    term = Literal(text[1:-1]) if plain else term_of(text)
+    term = term_of(text)
     assert isinstance(term, Literal), "nothing else begins with a quotation mark"
     return term

@@ -306,6 +306,11 @@ DATATYPES = tuple(_HOLDS)
 _OF_STRINGS = (RDF + "PlainLiteral", RDFS_LITERAL)
 
 
+# The datatypes of strings and the patterns of what they hold, for whoever matches many at once.
+STRING_PATTERNS = {name: pattern.pattern for name, pattern in _STRINGS.items()}
+OF_ALL_STRINGS = _OF_STRINGS
+
+
 def datatypes_of(literal: Literal) -> list[str]:
     """The known datatypes that have the literal's value: where `has_datatype` is true.
 

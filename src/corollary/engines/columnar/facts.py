@@ -80,6 +80,8 @@ class ColumnarFacts:
     @assisted
     def union(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts of both."""
+        if not other.relations:
+            return self
         apart = other._apart_from is not None and other._apart_from() is self
         relations = dict(self.relations)
         for predicate, relation in other.relations.items():
@@ -98,6 +100,8 @@ class ColumnarFacts:
     @assisted
     def difference(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts that the other set does not have."""
+        if not other.relations or not self.relations:
+            return self
         relations = dict(self.relations)
         for predicate, relation in other.relations.items():
             if predicate in relations:

@@ -181,9 +181,9 @@ class Run:
 
     def _worth_indexing(self, probes: Keys | Ids, shift: np.uint64) -> bool:
         return (
-            len(self) > 0
+            len(probes) > 64
+            and len(self) > 0
             and len(probes) * _INDEXED > len(self)
-            and len(probes) > 64
             and int(self.keys[-1] >> shift) < 64 * len(self)
         )
 

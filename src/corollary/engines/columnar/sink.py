@@ -19,6 +19,7 @@ from corollary.lang.stratify import Predicate
 
 _SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
 _LARGE = 1 << 16  # facts from which on the budget is asked
+_HALF = np.uint64(32)
 _DENSE = 64  # unary sets are united by marks if they have at least 1/64 as many keys as marks
 
 
@@ -33,6 +34,7 @@ class Sink:
         self._runs: dict[Predicate, list[Run]] = {}
         self._loose: dict[Predicate, list[Keys | Ids]] = {}
         self._weights: dict[Predicate, list[npt.NDArray[np.int64]]] = {}
+        self._diagonal: dict[Predicate, list[Ids]] = {}  # x of facts P(x, x)
 
     def add_table(self, head: Pattern, table: Table) -> None:
         """The heads of a table of bindings."""
@@ -67,6 +69,13 @@ class Sink:
         if not rows:
             return
         self._arity[predicate] = len(columns)
+        if len(columns) == 2 and columns[0] is columns[1] and not self.counted:
+            # Marks of x are all that there is to sort.
+            diagonal = self._diagonal.setdefault(predicate, [])
+            diagonal.append(columns[0])
+            if sum(map(len, diagonal)) > _SETTLE:
+                self._diagonal[predicate] = [unite([], diagonal, 1).keys.astype(np.uint32)]
+            return
         loose = self._loose.setdefault(predicate, [])
         # Ids of members stay as they are: they are mostly marked, not sorted.
         single = len(columns) == 1
@@ -88,6 +97,8 @@ class Sink:
             self._runs.setdefault(predicate, []).extend(runs)
         for predicate, loose in other._loose.items():
             self._loose.setdefault(predicate, []).extend(loose)
+        for predicate, ids in other._diagonal.items():
+            self._diagonal.setdefault(predicate, []).extend(ids)
 
     def facts(self) -> ColumnarFacts:
         """The collected facts as a set."""
@@ -97,6 +108,9 @@ class Sink:
         arity = self._arity[predicate]
         runs = self._runs.get(predicate, [])
         loose = self._loose.get(predicate, [])
+        if predicate in self._diagonal:
+            ids = unite([], self._diagonal[predicate], 1).keys
+            runs = [*runs, Run(ids << _HALF | ids)]
         size = sum(map(len, runs)) + 2 * sum(map(len, loose))
         if size > _LARGE and (loose or len(runs) > 1):
             self.space.budget.reserve(8 * size, f"uniting {size:,} derived facts")
