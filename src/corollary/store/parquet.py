@@ -28,7 +28,11 @@ def write(table: Table, batches: pa.Table | Iterable[pa.Table], schema: pa.Schem
         with (
             unwritable(path),
             pq.ParquetWriter(
-                path, schema, compression="zstd", use_dictionary=_DICTIONARY
+                path,
+                schema,
+                compression="zstd",
+                use_dictionary=_DICTIONARY,
+                write_page_checksum=True,
             ) as writer,
         ):
             for part in parts:
