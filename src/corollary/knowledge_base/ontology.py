@@ -147,8 +147,9 @@ class Specialized(Generic[F]):
         algorithm: str = "auto",
         modules: bool = True,
         coarse: bool = False,
+        known: F | None = None,
     ) -> None:
-        """Materialize; the parameters are those of `Maintainer`."""
+        """Materialize, or begin with what is `known`; the parameters are those of `Maintainer`."""
         self.engine = engine
         self.algorithm = algorithm
         self._nothing = engine.facts({})
@@ -158,7 +159,8 @@ class Specialized(Generic[F]):
         self._given = True
         self._moved: tuple[frozenset[Predicate], F] | None = None
         self._state: _State[F]
-        state = self._planned(program, explicit, explicit.predicates())
+        live = (explicit if known is None else known).predicates()
+        state = self._planned(program, explicit, live)
         self._turn()
         self._given = not state.cyclic
         added, _ = state.plan.take()
@@ -172,9 +174,12 @@ class Specialized(Generic[F]):
             algorithm=algorithm,
             modules=modules,
             coarse=coarse,
+            known=known,
         )
         everything = self._main.all_facts
         self._settle(Changes(everything, self._nothing, statistics=Statistics(algorithm, "")))
+        if known is not None:
+            self._main.begin()
 
     @property
     def program(self) -> Program:
