@@ -86,7 +86,7 @@ class Maintainer(Generic[F]):
         if known is None:
             self._state = self._materialized(program, explicit, None)
         else:
-            strata = self._compiled(program, None)
+            strata = self._compiled(program)
             self._state = self._believed(program, explicit, strata, known)
 
     def begin(self) -> None:
