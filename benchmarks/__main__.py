@@ -19,6 +19,7 @@ from benchmarks import (
     ontology,
     proofs,
     rdf_load,
+    reasoners,
     rule_change,
     rules10k,
     updates,
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         modular,
         ontology,
         rdf_load,
+        reasoners,
         equality,
     )
 }
