@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.measure import timed
 from benchmarks.report import Row
 from corollary.core.terms import text_of
+from corollary.lang.datatypes import DATATYPES
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import IRI, RDF, TRIPLE, TYPE, XSD, Atom, BlankNode, Constant, Literal
 
@@ -26,6 +27,8 @@ _OF_CLASSES = {
     IRI(WELL_KNOWN_PREFIXES["rdfs"] + "subClassOf"),
     IRI(WELL_KNOWN_PREFIXES["owl"] + "equivalentClass"),
 }
+_DISJOINT = IRI(WELL_KNOWN_PREFIXES["owl"] + "disjointWith")
+_DATATYPES = {IRI(name) for name in DATATYPES}
 _MESSAGE = IRI("http://www.daml.org/2002/03/agents/agent-ont#ErrorMessage")
 ERROR = IRI("http://www.daml.org/2002/03/agents/agent-ont#error")
 # owlrl knows these datatypes too; OWL 2 RL does not have them.
@@ -53,6 +56,8 @@ def explained(fact: Atom, ours: frozenset[Atom]) -> str | None:
         return "how owlrl reports an inconsistency"
     elif property_ in (TYPE, _SAME) and subject in _MORE_DATATYPES:
         return "a datatype that OWL 2 RL does not have"
+    elif property_ == _DISJOINT and {subject, object_} <= _DATATYPES:
+        return "owlrl says of some datatypes that they are disjoint"
     elif property_ in _OF_PROPERTIES and subject == object_:
         return "scm-op and scm-dp of all properties, not just of object and datatype properties"
     return None
