@@ -23,6 +23,7 @@ from benchmarks import (
     proofs,
     rdf_load,
     rules,
+    reasoners,
     rules10k,
     updates,
 )
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         modular,
         ontology,
         rdf_load,
+        reasoners,
         equality,
     )
 }

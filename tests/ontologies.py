@@ -1,4 +1,4 @@
-"""Random small ontologies with data, and streams of changes of both, from a seed.
+"""Random small ontologies with data, and streams of changes of both.
 
 The terms of the vocabulary stand among the others, so that data derive axioms: properties below
 `rdfs:subClassOf`, classes below `owl:TransitiveProperty`, a transitive `rdfs:subPropertyOf`.
@@ -7,7 +7,8 @@ The terms of the vocabulary stand among the others, so that data derive axioms: 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from random import Random
+
+from hypothesis import strategies as st
 
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom, Constant, Literal
@@ -38,59 +39,59 @@ class Commit:
     deleted: frozenset[Atom]
 
 
-def triple(random: Random, *, wild: float, owl: bool) -> Atom:
-    """An axiom or a statement about things; `wild` says how often vocabulary is redefined."""
+def triples(*, wild: bool, owl: bool) -> st.SearchStrategy[Atom]:
+    """Axioms and statements about things; if `wild`, of vocabulary as well."""
 
-    def one(terms: list[IRI], others: list[IRI]) -> Constant:
-        return random.choice(others if random.random() < wild else terms)
+    def one(terms: list[IRI], others: list[IRI]) -> st.SearchStrategy[IRI]:
+        usual = st.sampled_from(terms)
+        return st.one_of(usual, usual, st.sampled_from(others)) if wild else usual
 
-    classes_wild = [*KINDS, *PROPERTIES, *THINGS]
-    properties_wild = [*ABOUT_CLASSES, *ABOUT_PROPERTIES, *BETWEEN, TYPE, *CLASSES]
-    kind = random.randrange(9 if owl else 7)
-    s: Constant
-    p: Constant
-    o: Constant
-    if kind == 0:
-        s, p, o = one(CLASSES, classes_wild), ABOUT_CLASSES[0], one(CLASSES, classes_wild)
-    elif kind == 1:
-        s, p = one(PROPERTIES, properties_wild), ABOUT_PROPERTIES[0]
-        o = one(PROPERTIES, properties_wild)
-    elif kind == 2:
-        s, p = one(PROPERTIES, properties_wild), random.choice(BETWEEN)
-        o = one(CLASSES, classes_wild)
-    elif kind == 3:
-        s, p = one(PROPERTIES, properties_wild), TYPE
-        o = random.choice([*KINDS, _FUNCTIONAL] if owl else KINDS)
-    elif kind == 4:
-        s, p, o = one(THINGS, PROPERTIES), TYPE, one(CLASSES, classes_wild)
-    elif kind in (5, 6):
-        s, p = one(THINGS, [*CLASSES, *PROPERTIES]), one(PROPERTIES, properties_wild)
-        o = one(THINGS, [*CLASSES, *PROPERTIES, *KINDS])
-        if random.random() < 0.1:
-            o = Literal("x")
-    elif kind == 7:
-        p = random.choice(_OWL)
-        pool = CLASSES if p == _OWL[0] else PROPERTIES
-        s, o = one(pool, properties_wild), one(pool, properties_wild)
-    else:
-        s, p, o = random.choice(THINGS), _SAME, one(THINGS, [*CLASSES, *PROPERTIES])
-    return Atom(TRIPLE, (s, p, o))
+    def of(*terms: st.SearchStrategy[Constant]) -> st.SearchStrategy[Atom]:
+        return st.builds(lambda s, p, o: Atom(TRIPLE, (s, p, o)), *terms)
+
+    classes = one(CLASSES, [*KINDS, *PROPERTIES, *THINGS])
+    vocabulary = [*ABOUT_CLASSES, *ABOUT_PROPERTIES, *BETWEEN, TYPE, *CLASSES]
+    properties = one(PROPERTIES, vocabulary)
+    things = one(THINGS, [*CLASSES, *PROPERTIES])
+    objects = st.one_of(one(THINGS, [*CLASSES, *PROPERTIES, *KINDS]), st.just(Literal("x")))
+    kinds = st.sampled_from([*KINDS, _FUNCTIONAL] if owl else KINDS)
+    found = [
+        of(classes, st.sampled_from(ABOUT_CLASSES), classes),
+        of(properties, st.sampled_from(ABOUT_PROPERTIES), properties),
+        of(properties, st.sampled_from(BETWEEN), classes),
+        of(properties, st.just(TYPE), kinds),
+        of(one(THINGS, PROPERTIES), st.just(TYPE), classes),
+        of(things, properties, objects),
+    ]
+    if owl:
+        found += [
+            of(classes, st.just(_OWL[0]), classes),
+            of(properties, st.sampled_from(_OWL[1:]), properties),
+            of(st.sampled_from(THINGS), st.just(_SAME), things),
+        ]
+    return st.one_of(found)
 
 
-def stream(seed: int, *, owl: bool = False, commits: int = 8) -> tuple[set[Atom], list[Commit]]:
+@dataclass(frozen=True)
+class Stream:
     """The first triples, and commits that delete what others inserted."""
-    random = Random(seed)
-    wild = random.choice([0.0, 0.1, 0.4])
 
-    def some(number: int) -> set[Atom]:
-        return {triple(random, wild=wild, owl=owl) for _ in range(random.randrange(number))}
+    first: frozenset[Atom]
+    commits: list[Commit]
 
-    first = some(14)
+
+@st.composite
+def streams(draw: st.DrawFn, *, owl: bool = False, commits: int = 8) -> Stream:
+    """A small ontology with data, and changes of both."""
+    triple = triples(wild=draw(st.booleans()), owl=owl)
+    first = draw(st.frozensets(triple, max_size=14))
     now, made = set(first), []
-    for _ in range(commits):
+    for _ in range(draw(st.integers(1, commits))):
         known = sorted(now, key=repr)
-        deleted = {atom for atom in known if random.random() < random.choice([0.1, 0.3])}
-        inserted = some(4)
-        made.append(Commit(frozenset(inserted), frozenset(deleted)))
-        now = (now - deleted) | inserted
-    return first, made
+        chosen = (
+            st.frozensets(st.sampled_from(known), max_size=4) if known else st.just(frozenset())
+        )
+        commit = Commit(draw(st.frozensets(triple, max_size=4)), draw(chosen))
+        made.append(commit)
+        now = (now - commit.deleted) | commit.inserted
+    return Stream(first, made)

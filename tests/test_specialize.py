@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import corollary as co
 from corollary.algorithms.maintain import Maintainer
@@ -20,7 +23,7 @@ from corollary.lang.program import Program
 from corollary.lang.reference import materialize as oracle
 from corollary.lang.syntax import Atom
 from corollary.rdf import plan
-from tests.ontologies import Commit, stream
+from tests.ontologies import Commit, Stream, streams
 
 MORE = Program.parse("""
     [?y, ?p, ?x] :- [?p, a, owl:SymmetricProperty], [?x, ?p, ?y] .
@@ -61,40 +64,51 @@ class Both:
         changes = Changes(self.facts(commit.inserted), self.facts(commit.deleted))
         ours, theirs = self.special.update(changes), self.plain.update(changes)
         self.same()
+        assert self.atoms(self.special.explicit) == self.atoms(self.plain.explicit)
         assert self.atoms(ours.inserted) == self.atoms(theirs.inserted)
         assert self.atoms(ours.deleted) == self.atoms(theirs.deleted)
 
 
-@pytest.mark.parametrize(
-    ("name", "number"), [("rhodf", 40), ("rhodf+", 40), ("rdfs", 3), ("owl-rl", 3)]
-)
-def test_streams(name: str, number: int) -> None:
-    for seed in range(number):
-        facts, commits = stream(seed, owl=name == "owl-rl")
-        both = Both(RULES[name], facts)
-        for commit in commits:
-            both.commit(commit)
+def replay(program: Program, given_: Stream, algorithm: str = "auto") -> Both:
+    """All commits of a stream, compared after each."""
+    both = Both(program, given_.first, algorithm)
+    for commit in given_.commits:
+        both.commit(commit)
+    return both
+
+
+@pytest.mark.parametrize("name", ["rhodf", "rhodf+"])
+@given(st.data())
+@settings(max_examples=60)
+def test_streams(name: str, data: st.DataObject) -> None:
+    replay(RULES[name], data.draw(streams()))
+
+
+# Hundreds of rules: a commit takes a tenth of a second.
+@pytest.mark.parametrize("name", ["rdfs", "owl-horst", "owl-rl"])
+@given(st.data())
+@settings(max_examples=5)
+def test_streams_of_large_rule_sets(name: str, data: st.DataObject) -> None:
+    replay(RULES[name], data.draw(streams(owl=name != "rdfs", commits=4)))
 
 
 @pytest.mark.parametrize("algorithm", ["bf", "dred", "dred-c", "bf-c", "fp", "rematerialize"])
-def test_streams_by_algorithm(algorithm: str) -> None:
-    for seed in range(1000, 1008):
-        facts, commits = stream(seed)
-        both = Both(RULES["rhodf+"], facts, algorithm)
-        for commit in commits:
-            both.commit(commit)
+@given(st.data())
+@settings(max_examples=12)
+def test_streams_by_algorithm(algorithm: str, data: st.DataObject) -> None:
+    replay(RULES["rhodf+"], data.draw(streams()), algorithm)
 
 
-def test_oracle() -> None:
+@given(streams(commits=4))
+@settings(max_examples=20)
+def test_oracle(given_: Stream) -> None:
     """The same by the reference evaluator, after every commit."""
-    for seed in range(2000, 2012):
-        facts, commits = stream(seed, commits=4)
-        both = Both(RULES["rhodf+"], facts)
-        for commit in commits:
-            both.commit(commit)
-            facts = (facts - commit.deleted) | commit.inserted
-            found = oracle(Program.of(RULES["rhodf+"].rules, facts))
-            assert both.atoms(both.special.facts) == {Printer().atom(atom) for atom in found}
+    both, facts = Both(RULES["rhodf+"], given_.first), set(given_.first)
+    for commit in given_.commits:
+        both.commit(commit)
+        facts = (facts - commit.deleted) | commit.inserted
+        found = oracle(Program.of(RULES["rhodf+"].rules, facts))
+        assert both.atoms(both.special.facts) == {Printer().atom(atom) for atom in found}
 
 
 def _commit(inserted: str = "", deleted: str = "") -> Commit:
@@ -132,52 +146,59 @@ def test_properties_below_vocabulary() -> None:
     assert "[<tom>, a, <Animal>]" not in both.atoms(both.special.facts)
 
 
-def test_rules_change() -> None:
+@given(st.lists(streams(commits=1), min_size=2, max_size=5))
+@settings(max_examples=15)
+def test_rules_change(all_given: list[Stream]) -> None:
     """Rules come and go as they are written, with facts in the same update."""
-    both = Both(RULES["rhodf"], stream(5)[0])
+    both = Both(RULES["rhodf"], all_given[0].first)
     added, removed = tuple(MORE.rules), tuple(RULES["rhodf"].rules[:2])
-    for seed in range(6):
-        facts, _ = stream(seed)
-        inserted = both.facts(facts)
-        deleted = both.facts(stream(seed - 1)[0])
+    for before, given_ in pairwise(all_given):
+        inserted, deleted = both.facts(given_.first), both.facts(before.first)
         changes = Changes(inserted, deleted, added, removed)
         ours, theirs = both.special.update(changes), both.plain.update(changes)
         both.same()
+        assert both.atoms(both.special.explicit) == both.atoms(both.plain.explicit)
         assert set(ours.added_rules) == set(theirs.added_rules) == set(added)
         assert set(ours.removed_rules) == set(theirs.removed_rules) == set(removed)
         assert both.special.program == both.plain.program
+        both.commit(given_.commits[0])
         added, removed = removed, added
 
 
-def test_many_cases_stay_general(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "number"), [("rhodf+", 25), ("rdfs", 3)])
+def test_many_cases_stay_general(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ontology, "MANY", 2)
     monkeypatch.setattr(ontology, "GUARDED", 1)
     monkeypatch.setattr(plan, "NARROW", 4)
-    for name, number in (("rhodf+", 20), ("rdfs", 2)):
-        for seed in range(number):
-            facts, commits = stream(seed)
-            both = Both(RULES[name], facts)
-            for commit in commits:
-                both.commit(commit)
+
+    @given(streams())
+    @settings(max_examples=number)
+    def check(given_: Stream) -> None:
+        replay(RULES[name], given_)
+
+    check()
 
 
-def test_failed_update_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = Both(RULES["rhodf+"], stream(7)[0])
+@given(streams(), streams())
+@settings(max_examples=15)
+def test_failed_update_changes_nothing(first: Stream, then: Stream) -> None:
+    both = Both(RULES["rhodf+"], first.first)
     before = both.atoms(both.special.facts)
-    settle = Specialized._settle
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("stopped")
-
-    _, commits = stream(8)
-    monkeypatch.setattr(Specialized, "_settle", fail)
-    with pytest.raises(RuntimeError):
-        both.special.update(Changes(both.facts(commits[0].inserted), both.facts(stream(7)[0])))
-    monkeypatch.setattr(Specialized, "_settle", settle)
+    explicit = both.atoms(both.special.explicit)
+    changes = Changes(both.facts(then.commits[0].inserted), both.facts(first.first))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Specialized, "_settle", _fail)
+        with pytest.raises(RuntimeError):
+            both.special.update(changes)
     assert both.atoms(both.special.facts) == before
-    for commit in commits:
+    assert both.atoms(both.special.explicit) == explicit
+    for commit in then.commits:
         both.commit(commit)
     both.special.verify()
+
+
+def _fail(*_: object) -> None:
+    raise RuntimeError("stopped")
 
 
 def test_rules_are_written_out() -> None:

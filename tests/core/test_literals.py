@@ -16,7 +16,9 @@ TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=6),
     st.text(' aA1-_:."\\\t\n\r\u00b7\u00e9\u0301\U0001f600', max_size=5),
 )
-NAMES = [XSD + name for name in ("string", "token", "normalizedString", "NCName", "integer", "byte")]
+NAMES = [
+    XSD + name for name in ("string", "token", "normalizedString", "NCName", "integer", "byte")
+]
 TERMS = st.one_of(
     st.builds(Literal, TEXTS),
     st.builds(Literal, TEXTS, st.sampled_from([*NAMES, RDF + "PlainLiteral"])),

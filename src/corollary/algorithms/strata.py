@@ -17,6 +17,10 @@ from corollary.core.dictionary import Dictionary
 from corollary.lang.stratify import Predicate, Stratum, stratify
 from corollary.lang.syntax import TRIPLE, TYPE, Aggregate, Rule
 
+# Under RDFS, where data derive axioms, the rules written out for an ontology are one stratum of
+# 600 rules: an update takes 45 ms without modules, and 225 ms with them.
+_CROWD = 64
+
 ModuleKey = tuple[type, frozenset[CompiledRule], frozenset[CompiledRule]]
 
 
@@ -55,11 +59,15 @@ class CompiledStratum:
 
     @cached_property
     def modules(self) -> tuple[Module[Any], ...]:
-        """The modules of the recursive rules; none if there would be no other than `SemiNaive`."""
+        """The modules of the recursive rules; none if there would be no other than `SemiNaive`.
+
+        Nor are there any beside a crowd of other rules, which they would all be closed with again.
+        """
         if not self.recursive:
             return ()
         found = recognized(self.recursive, self.dictionary)
-        return () if all(isinstance(module, SemiNaive) for module in found) else tuple(found)
+        others = [len(module.rules) for module in found if isinstance(module, SemiNaive)]
+        return () if len(others) == len(found) or sum(others) > _CROWD else tuple(found)
 
     @cached_property
     def modular(self) -> bool:
