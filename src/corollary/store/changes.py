@@ -70,8 +70,8 @@ def between(store: Store, first: int, second: int) -> pa.Table:
     `explicit`: what the fact is, or was if it is deleted.
     """
     low, high = sorted((first, second))
+    store.commit(high), store.commit(low)  # fails if one is not there
     commits = [store.commit(version) for version in range(low + 1, high + 1)]
-    store.commit(low)
     kinds = {commit.changes for commit in commits} - {"none"}
     if not kinds:
         return _empty()
