@@ -25,6 +25,7 @@ from benchmarks import (
     rules,
     reasoners,
     rules10k,
+    store,
     updates,
 )
 from benchmarks.report import (
@@ -59,6 +60,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         rdf_load,
         reasoners,
         equality,
+        store,
     )
 }
 

@@ -6,6 +6,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,7 +41,8 @@ def write(table: Table, batches: pa.Table | Iterable[pa.Table], schema: pa.Schem
         steps.passed(f"{table.name}: file written")
         sync(path)
     except BaseException:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
         raise
     sync(table.folder)
     steps.passed(f"{table.name}: file on disk")
