@@ -76,7 +76,8 @@ class Maintainer(Generic[F]):
         self._coarse = coarse
         self._modules = modules
         self._on_progress = on_progress
-        self._state = self._materialized(program, explicit, None)
+        self.statistics = Statistics("semi-naive", "everything is derived anew")
+        self._state = self._materialized(program, explicit, None, self.statistics)
 
     @property
     def program(self) -> Program:
@@ -240,7 +241,9 @@ class Maintainer(Generic[F]):
             on_progress=self._on_progress,
         )
         instances = sum(done.statistics.derivations.values())
-        if statistics is not None:
+        if statistics is self.statistics:
+            statistics.include(done.statistics)
+        elif statistics is not None:
             statistics.rounds += done.statistics.rounds
             statistics.count("materialization", instances)
         counters = None

@@ -41,6 +41,7 @@ from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.maintain import Maintainer
 from corollary.algorithms.seminaive import materialize
 from corollary.algorithms.strata import CompiledStrata
+from corollary.algorithms.updating import OnStratum
 from corollary.core.changes import Changes
 from corollary.core.compile import TYPES, CompiledRule, compile_rule, covers, home
 from corollary.core.dictionary import Ids
@@ -120,8 +121,9 @@ class EqualityMaintainer(Generic[F]):
         algorithm: str = "auto",
         coarse: bool = False,
         modules: bool = True,
+        on_progress: OnStratum | None = None,
     ) -> None:
-        """Materialize; `algorithm`, `coarse` and `modules` are those of `Maintainer`."""
+        """Materialize; `algorithm` and all that follows are those of `Maintainer`."""
         self.engine = engine
         self.algorithm = algorithm
         self._same_as = engine.dictionary.id(SAME_AS)
@@ -137,7 +139,9 @@ class EqualityMaintainer(Generic[F]):
             algorithm=algorithm,
             coarse=coarse,
             modules=modules,
+            on_progress=on_progress,
         )
+        self.statistics = inner.statistics  # of the first materialization, before classes merged
         none = np.empty(0, np.uint32)
         state = _State(program, rules, explicit, classes, none, inner)
         self._state = self._merged(state, inner.facts, _Net(engine))

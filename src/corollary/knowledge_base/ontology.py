@@ -28,11 +28,11 @@ from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.maintain import Maintainer
 from corollary.algorithms.strata import CompiledStrata
+from corollary.algorithms.updating import OnStratum
 from corollary.core.changes import Changes
 from corollary.core.compile import TRIPLES, TYPES, home
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
-from corollary.core.statistics import Statistics
 from corollary.errors import OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -147,6 +147,7 @@ class Specialized(Generic[F]):
         algorithm: str = "auto",
         modules: bool = True,
         coarse: bool = False,
+        on_progress: OnStratum | None = None,
     ) -> None:
         """Materialize; the parameters are those of `Maintainer`."""
         self.engine = engine
@@ -172,9 +173,13 @@ class Specialized(Generic[F]):
             algorithm=algorithm,
             modules=modules,
             coarse=coarse,
+            on_progress=on_progress,
         )
+        # What it took to derive everything: the schema, the rest, and what came with new rules.
+        self.statistics = state.schema.statistics
+        self.statistics.include(self._main.statistics)
         everything = self._main.all_facts
-        self._settle(Changes(everything, self._nothing, statistics=Statistics(algorithm, "")))
+        self._settle(Changes(everything, self._nothing, statistics=self.statistics))
 
     @property
     def program(self) -> Program:
