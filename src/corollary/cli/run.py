@@ -386,7 +386,7 @@ def print_statistics(report: dict[str, Any]) -> None:
         ("seconds", ", ".join(f"{phase} {spent:.2f}" for phase, spent in seconds.items())),
     ]
     for name, value in rows:
-        print(f"{name:<24}{value}", file=sys.stderr)
+        print(f"{name:<23} {value}", file=sys.stderr)
 
 
 def print_inconsistencies(found: list[dict[str, Any]]) -> None:
