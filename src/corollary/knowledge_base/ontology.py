@@ -63,8 +63,8 @@ class _State(Generic[F]):
     schema: Maintainer[F]
     plan: Plan
     gates: Open
-    cases: dict[_Row, bool]  # with an instance; whether it is guarded
-    guarded: set[_Row]
+    cases: dict[_Row, Rule | None]  # and their instances, None if one says nothing
+    guarded: set[_Row]  # of them, those that data derive
     open: frozenset[Rule]  # of those that wait for facts, see `late`
     cyclic: bool  # whether data may derive axioms
 
@@ -478,19 +478,16 @@ class Specialized(Generic[F]):
                 self._add(row, guarded=True)
 
     def _add(self, row: _Row, *, guarded: bool = False) -> None:
-        self._state.cases[row] = guarded
+        state, (template, ids) = self._state, row
+        values = self.engine.dictionary.terms(ids)
+        rule = state.cases[row] = template.instance(values, guarded=guarded)
         if guarded:
-            self._state.guarded.add(row)
-        self._state.plan.want(self._instance(row, guarded=guarded))
+            state.guarded.add(row)
+        state.plan.want(rule)
 
     def _remove(self, row: _Row) -> None:
-        guarded = self._state.cases.pop(row)
         self._state.guarded.discard(row)
-        self._state.plan.drop(self._instance(row, guarded=guarded))
-
-    def _instance(self, row: _Row, *, guarded: bool) -> Rule | None:
-        template, ids = row
-        return template.instance(self.engine.dictionary.terms(ids), guarded=guarded)
+        self._state.plan.drop(self._state.cases.pop(row))
 
 
 def _composed(first: Changes[F], second: Changes[F]) -> Changes[F]:
