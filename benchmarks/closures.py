@@ -17,14 +17,15 @@ from typing import Any
 import pyoxigraph
 
 import corollary
+from benchmarks.owlrl_peer import from_rdflib
 from corollary.algorithms.seminaive import materialize
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
+from corollary.core.terms import text_of
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.files.ntriples import write_ntriples_term
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import IRI, RDF, TRIPLE, XSD, Atom, BlankNode, Constant, Literal
+from corollary.lang.syntax import IRI, TRIPLE, Atom, BlankNode, Constant, Literal
 
 _SHOWN = 30  # kinds of triples
 
@@ -70,30 +71,20 @@ def by_corollary(graph: set[Atom]) -> set[Atom]:
 def by_reasonable(graph: set[Atom]) -> set[Atom]:
     """The closure of `reasonable`."""
     reasonable: Any = importlib.import_module("reasonable")
-    rdflib: Any = importlib.import_module("rdflib")
-
-    def term(found: Any) -> Constant:
-        if isinstance(found, rdflib.URIRef):
-            return IRI(str(found))
-        if isinstance(found, rdflib.BNode):
-            return BlankNode(str(found))
-        if found.language:
-            return Literal(str(found), RDF + "langString", found.language)
-        return Literal(str(found), str(found.datatype or XSD + "string"))
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "graph.ttl"
-        lines = (" ".join(map(write_ntriples_term, atom.constants())) for atom in graph)
+        lines = (" ".join(map(text_of, atom.constants())) for atom in graph)
         path.write_text("".join(f"{line} .\n" for line in lines), encoding="utf-8")
         reasoner = reasonable.PyReasoner()
         reasoner.load_file(str(path))
-        return {Atom(TRIPLE, tuple(map(term, triple))) for triple in reasoner.reason()}
+        return {Atom(TRIPLE, tuple(map(from_rdflib, triple))) for triple in reasoner.reason()}
 
 
 def kind_of(fact: Atom) -> str:
     """A triple with its terms by kind; those of the vocabularies stay.
 
-    >>> kind_of(Atom(TRIPLE, (IRI("a"), IRI(RDF + "type"), IRI("b"))))
+    >>> from corollary.lang.syntax import TYPE
+    >>> kind_of(Atom(TRIPLE, (IRI("a"), TYPE, IRI("b"))))
     '[IRI, a, IRI]'
     """
     subject, property_, object_ = fact.constants()

@@ -333,3 +333,41 @@ def test_an_interruption_that_gets_lost_comes_again() -> None:
     """As where Python runs a callback when the signal arrives."""
     with pytest.raises(KeyboardInterrupt):
         lose_an_interruption()
+
+
+ONTOLOGY = """
+<urn:Student> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:Person> .
+<urn:ann> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:Student> .
+<urn:ann> <http://www.w3.org/2002/07/owl#sameAs> <urn:anna> .
+<urn:ann> <urn:name> "Ann" .
+"""
+PERSON = "<urn:anna> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:Person> ."
+
+
+@pytest.mark.parametrize("flags", [(), ("--equality", "rewrite"), ("--engine", "reference")])
+def test_rule_sets_are_written_out(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """The same facts in every way; what is no RDF is in a file of its own, and said to be there."""
+    (tmp_path / "data.nt").write_text(ONTOLOGY)
+    command = ["run", "--rules", "owl-rl", "--data", str(tmp_path / "data.nt"), *flags]
+    done = corollary(*command, "--out", str(tmp_path / "out"), "--json")
+    report = json.loads(done.stdout)
+    lines = (tmp_path / "out" / "triples.nt").read_text().splitlines()
+    others = (tmp_path / "out" / "triples.generalized").read_text().splitlines()
+    assert PERSON in lines
+    assert not any(line.startswith('"') for line in lines)
+    assert all(line.startswith('"') for line in others)
+    assert report["generalized"] == len(others) > 0
+    assert report["facts"] == len(lines) + len(others) == report["relations"]["triples"]
+    assert f"generalized: {len(others):,} triples" in done.stderr
+    assert report["facts"] == 122
+
+
+def test_limits_and_proofs_with_rule_sets(tmp_path: Path) -> None:
+    (tmp_path / "data.nt").write_text(ONTOLOGY)
+    command = ["run", "--rules", "owl-rl", "--data", str(tmp_path / "data.nt")]
+    stopped = corollary(*command, "--limit-facts", "20")
+    assert stopped.returncode == 1
+    assert "--limit-facts 20" in stopped.stderr
+    proof = corollary(*command, "--explain", "[<urn:anna>, a, <urn:Person>]").stdout
+    assert "cax-sco" in proof
+    assert "eq-rep-s" in proof

@@ -13,10 +13,10 @@ from pyoxigraph import RdfFormat
 
 from corollary.cli.main import main
 from corollary.errors import InvalidInput
-from corollary.files.facts import read_facts
 from corollary.generate import DATASETS, claros, dag, skos
 from corollary.generate.datasets import File
 from corollary.generate.write import LIST, write
+from corollary.knowledge_base.folders import read_folder
 from corollary.lang.program import Program
 
 SMALL = {"lubm": 1, "uobm": 1, "dag": 0.02, "clique": 20, "skos": 0.02, "claros": 0.05}
@@ -138,7 +138,7 @@ def test_compressed_files_hold_the_same(compress: str, tmp_path: Path) -> None:
         assert stream.read() == facts_of(DATASETS["claros"].files(0.01)[0])
     if compress == "gzip":
         assert gzip.decompress(path.read_bytes()).endswith(b" .\n")
-    tables = read_facts(tmp_path / "one", Program.load(tmp_path / "one" / "rules.dl"))
+    tables = read_folder(tmp_path / "one", Program.load(tmp_path / "one" / "rules.dl"))
     about = json.loads((tmp_path / "one" / LIST).read_text())
     assert about == {
         "dataset": "claros", "scale": 0.01, "seed": 0, "files": [path.name, "rules.dl"]

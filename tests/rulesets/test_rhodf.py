@@ -12,8 +12,8 @@ from benchmarks.report import DATA
 from corollary.algorithms.seminaive import materialize
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
+from corollary.core.terms import text_of
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.files.ntriples import write_ntriples_term
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
 from corollary.rdf import rules
@@ -50,6 +50,6 @@ def test_the_last_state_of_a_history(name: str, rule_set: str) -> None:
     expected = json.loads((HISTORIES / f"{name}.expected.json").read_text("utf-8"))[-1][rule_set]
     found = closed(read(HISTORIES / f"{name}.final.nt.gz"), PROGRAMS[rule_set])
     assert len(found) == expected["closure"]
-    lines = sorted(f"{' '.join(map(write_ntriples_term, fact.constants()))} ." for fact in found)
+    lines = sorted(f"{' '.join(map(text_of, fact.constants()))} ." for fact in found)
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     assert digest == expected["sha256_sorted_nt"]

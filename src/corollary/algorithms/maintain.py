@@ -83,9 +83,11 @@ class Maintainer(Generic[F]):
         self._modules = modules
         self._on_progress = on_progress
         self._believing = known is not None
+        self.statistics = Statistics("semi-naive", "everything is derived anew")
         if known is None:
-            self._state = self._materialized(program, explicit, None)
+            self._state = self._materialized(program, explicit, None, self.statistics)
         else:
+            self.statistics.reason = "what follows is known"
             strata = self._compiled(program)
             self._state = self._believed(program, explicit, strata, known)
 
@@ -265,7 +267,9 @@ class Maintainer(Generic[F]):
             on_progress=self._on_progress,
         )
         instances = sum(done.statistics.derivations.values())
-        if statistics is not None:
+        if statistics is self.statistics:
+            statistics.include(done.statistics)
+        elif statistics is not None:
             statistics.rounds += done.statistics.rounds
             statistics.count("materialization", instances)
         counters = self._counted(strata, done.facts)

@@ -26,8 +26,9 @@ from corollary.errors import (
     OperationFailed,
     Source,
 )
-from corollary.files.facts import Table, read_facts
+from corollary.files.facts import Table
 from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
+from corollary.knowledge_base.folders import read_folder
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.script import ScriptCommit, parse_script
@@ -196,7 +197,7 @@ def apply(options: argparse.Namespace) -> None:
     with progress.watched():
         program = Program.load(options.program)
         commits = parse_script(Source.read(options.updates), program)
-        tables = read_facts(options.facts, program) if options.facts else []
+        tables = read_folder(options.facts, program) if options.facts else []
         if options.compare:
             _compare(program, commits, tables, options, progress)
             return

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,12 @@ from corollary.core.engine import Facts
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput
-from corollary.files.facts import FORMATS, Column, Table, read_facts, replace_file, write_facts
+from corollary.files.facts import FORMATS, Column, Table, replace_file, write_facts
+from corollary.knowledge_base.base import EQUALITY
 from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
+from corollary.knowledge_base.equality import EqualityMaintainer
+from corollary.knowledge_base.folders import read_folder
+from corollary.knowledge_base.ontology import Specialized
 from corollary.knowledge_base.results import TRIPLES_NAME, results_of, triples_of
 from corollary.knowledge_base.rules import read_rules
 from corollary.lang import reference
@@ -39,8 +44,10 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule, is_auxiliary
 from corollary.rdf import formats
+from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import Triples
 
+GENERALIZED = "triples.generalized"
 _SHOWN = 3  # ways to contradict a constraint that are shown
 
 
@@ -75,7 +82,8 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="folder for the materialization, one file for each relation, and triples.nt; without"
+        help="folder for the materialization, one file for each relation, and triples.nt (triples"
+        " that RDF does not have, such as those about literals, go to triples.generalized); without"
         " it, facts are printed",
     )
     parser.add_argument(
@@ -101,6 +109,12 @@ def add_arguments(commands: Any) -> None:
         choices=("tree", "json", "dot"),
         default="tree",
         help="of the proof: a tree, JSON, or a graph for Graphviz (default: tree)",
+    )
+    parser.add_argument(
+        "--equality",
+        choices=EQUALITY,
+        default=EQUALITY[0],
+        help="equal terms: by the rules, or one stands for all (default: %(default)s)",
     )
     add_resources(parser)
     parser.add_argument(
@@ -137,8 +151,9 @@ def run(options: argparse.Namespace) -> None:
             explicit, facts, statistics, found = _run_engine(given, options, clock, progress)
         clock.lap("check" if "materialize" in clock.seconds else "materialize")
     facts = results_of(facts)
+    generalized = 0
     if options.out:
-        _write(options.out, given, facts, format_=options.format)
+        generalized = _write(options.out, given, facts, format_=options.format)
     elif not options.json:
         print_facts(program, facts, given.dictionary)
     clock.lap("write")
@@ -162,12 +177,20 @@ def run(options: argparse.Namespace) -> None:
     if program.constraints:
         printer = Printer(program.prefixes)
         report["inconsistencies"] = [one.describe(printer) for one in found]
+    if options.out:
+        report["generalized"] = generalized
     if options.data:
         report |= describe_skipped(given.triples.skipped, given.triples.samples)
     if options.json:
         print(json.dumps(report))
     elif not options.quiet:
         print_statistics(report)
+    if generalized:
+        print(
+            f"generalized: {generalized:,} triples that RDF does not have, such as those about"
+            f" literals, are in {GENERALIZED}",
+            file=sys.stderr,
+        )
     print_skipped(given.triples.skipped, given.triples.samples)
     print_inconsistencies(report.get("inconsistencies", []))
 
@@ -192,7 +215,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> _Given:
     if not names and not options.data:
         raise InvalidInput("E303", "there is nothing to run", "give PROGRAM.dl, --rules or --data")
     program = read_rules(names)
-    tables = read_facts(options.facts, program) if options.facts else []
+    tables = read_folder(options.facts, program) if options.facts else []
     dictionary = Dictionary()
     triples = formats.read(
         options.data or (),
@@ -228,6 +251,13 @@ def _run_engine(
     )
     explicit = engine.facts(given.explicit())
     clock.lap("encode")
+    kind = _kind(given.program, options)
+    if kind is not Maintainer:
+        kept = _kept(kind, given, explicit, engine, options, progress)
+        facts, statistics = kept.facts, kept.statistics
+        clock.lap("materialize")
+        found = list(kept.inconsistencies(examples=_SHOWN)) if given.program.constraints else []
+        return len(explicit), facts, statistics, found
     done = seminaive.materialize(
         given.program, explicit, engine, modules=not options.no_modules, on_progress=progress
     )
@@ -238,17 +268,54 @@ def _run_engine(
     return len(explicit), done.facts, done.statistics, found
 
 
-def _write(folder: str, given: _Given, facts: Any, *, format_: str) -> None:
-    """Files of the relations by their terms, the triples by columns of ids."""
+def _kind(program: Program, options: argparse.Namespace) -> Any:
+    """What derives: by representatives if asked to, and by rules written out where there are such.
+
+    On Spark every rule is a job, so that few rules are better than many.
+    """
+    if options.equality == "rewrite":
+        return EqualityMaintainer
+    written_out = options.engine == "columnar" and is_specializable(program)
+    return Specialized if written_out else Maintainer
+
+
+def _kept(
+    kind: Any,
+    given: _Given,
+    explicit: Any,
+    engine: Any,
+    options: argparse.Namespace,
+    progress: Progress,
+) -> Any:
+    return kind(
+        given.program.without_facts(),
+        explicit,
+        engine,
+        modules=not options.no_modules,
+        on_progress=progress,
+    )
+
+
+def _write(folder: str, given: _Given, facts: Any, *, format_: str) -> int:
+    """Files of the relations by their terms, the triples by columns of ids.
+
+    Returns how many triples are no RDF: a literal is their subject, or their property is no IRI.
+    """
     program, dictionary = given.program, given.dictionary
     plain = list(result_tables(facts.without([TRIPLES]), dictionary))
     write_facts(folder, program, plain, format_=format_)
-    triples = triples_of(facts, dictionary)
-    if len(triples):
-        in_order = triples.in_order(dictionary)
-        replace_file(
-            Path(folder) / "triples.nt", lambda path: formats.write(path, in_order, dictionary)
-        )
+    triples = triples_of(facts, dictionary).in_order(dictionary)
+    is_rdf = triples.are_rdf(dictionary)
+    for name, part in (
+        ("triples.nt", triples.where(is_rdf)),
+        (GENERALIZED, triples.where(~is_rdf)),
+    ):
+        path = Path(folder) / name
+        if len(part):
+            replace_file(path, partial(formats.write, triples=part, dictionary=dictionary))
+        else:
+            path.unlink(missing_ok=True)  # of an earlier run
+    return int((~is_rdf).sum())
 
 
 def _explain(given: _Given, options: argparse.Namespace, progress: Progress) -> None:
@@ -259,14 +326,8 @@ def _explain(given: _Given, options: argparse.Namespace, progress: Progress) -> 
     engine = make_engine(
         options.engine, given.dictionary, threads=options.threads, limit_memory=options.limit_memory
     )
-    maintainer = Maintainer(
-        program.without_facts(),
-        engine.facts(given.explicit()),
-        engine,
-        modules=not options.no_modules,
-        on_progress=progress,
-    )
-    proof = maintainer.explain(fact)
+    explicit = engine.facts(given.explicit())
+    proof = _kept(_kind(program, options), given, explicit, engine, options, progress).explain(fact)
     match "json" if options.json else options.explain_format:
         case "json":
             print(json.dumps(proof.to_json(), ensure_ascii=False))
@@ -325,7 +386,7 @@ def print_statistics(report: dict[str, Any]) -> None:
         ("seconds", ", ".join(f"{phase} {spent:.2f}" for phase, spent in seconds.items())),
     ]
     for name, value in rows:
-        print(f"{name:<24}{value}", file=sys.stderr)
+        print(f"{name:<23} {value}", file=sys.stderr)
 
 
 def print_inconsistencies(found: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Folders of facts: `<relation>.facts` or `.csv`, and `*.nt` for triples.
+"""Folders of facts: `<relation>.facts` or `.csv`; which files are of triples.
 
 Tables are read by Arrow in columns, and each distinct text of a column becomes a term once.
 `.facts` files are tab-separated and `.csv` files comma-separated; a file whose first row only fits
@@ -26,9 +26,8 @@ from pyarrow import csv as arrow_csv
 from corollary.errors import InvalidInput, OperationFailed, nearest
 from corollary.files import typed
 from corollary.files.cells import write_cell
-from corollary.files.ntriples import read_triple, write_ntriples_term
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, Atom, Constant, Literal, is_auxiliary
+from corollary.lang.syntax import Atom, Constant, Literal, is_auxiliary
 
 _DELIMITERS = {".facts": "\t", ".tsv": "\t", ".csv": ","}
 _COMPRESSED = (".gz", ".zst")
@@ -74,7 +73,7 @@ def read_facts(folder: str | Path, program: Program) -> list[Table]:
     """The facts in a folder for the relations of a program.
 
     Every relation that no rule derives and that has no fact in the program must have a file;
-    derived relations may have one. N-Triples files are read if the program speaks of triples.
+    derived relations may have one.
     """
     files = _files(Path(folder))
     given = {fact.relation for fact in program.facts}
@@ -84,10 +83,13 @@ def read_facts(folder: str | Path, program: Program) -> list[Table]:
         if not paths and relation not in program.derived and relation not in given:
             raise _missing(relation, Path(folder), files)
         tables += [read_table(path, relation, arity) for path in paths]
-    if program.has_triples:
-        paths = [path for paths in files.values() for path in paths if _suffix(path) == _TRIPLES]
-        tables += [_read_triples(path) for path in paths]
     return tables
+
+
+def triple_files(folder: str | Path) -> list[Path]:
+    """The N-Triples files in a folder."""
+    files = _files(Path(folder))
+    return [path for paths in files.values() for path in paths if _suffix(path) == _TRIPLES]
 
 
 def read_table(path: Path, relation: str, arity: int) -> Table:
@@ -147,7 +149,7 @@ def _read_text(path: Path, names: list[str]) -> pa.Table:
 def write_facts(
     folder: str | Path, program: Program, tables: Iterable[Table], *, format_: str = "facts"
 ) -> None:
-    """Write a file for each relation, rows in the order of their text, and `triples.nt`.
+    """Write a file for each relation, rows in the order of their text.
 
     Each file appears whole or not at all.
     """
@@ -155,12 +157,9 @@ def write_facts(
     for table in tables:
         by_relation.setdefault(table.relation, []).append(table)
     for relation, found in sorted(by_relation.items()):
-        if relation == TRIPLE:
-            lines = [_lines_of(t, write_ntriples_term, " ", " .") for t in found]
-            replace_file(Path(folder) / "triples.nt", partial(_write_lines, lines))
-        elif format_ in ("facts", "csv"):
+        if format_ in ("facts", "csv"):
             write, delimiter = (write_cell, "\t") if format_ == "facts" else (_csv_cell, ",")
-            lines = [_lines_of(t, write, delimiter, "") for t in found]
+            lines = [_lines_of(t, write, delimiter) for t in found]
             path = Path(folder) / f"{relation}.{format_}"
             replace_file(path, partial(_write_lines, lines))
         else:
@@ -196,10 +195,9 @@ def _cells(column: Column, write: Callable[[Constant], str]) -> pa.Array:
     return texts.take(pa.array(column.indices))
 
 
-def _lines_of(table: Table, write: Callable[[Constant], str], delimiter: str, end: str) -> pa.Array:
+def _lines_of(table: Table, write: Callable[[Constant], str], delimiter: str) -> pa.Array:
     cells = [_cells(column, write) for column in table.columns]
-    joined = compute.binary_join_element_wise(*cells, delimiter)
-    return compute.binary_join_element_wise(joined, end, "") if end else joined
+    return compute.binary_join_element_wise(*cells, delimiter)
 
 
 def _write_lines(parts: list[pa.Array], path: Path) -> None:
@@ -327,10 +325,3 @@ def _malformed(path: Path, columns: int, delimiter: str, error: Exception) -> In
 
 def _row_error(path: Path, line: int, column: int, expected: str) -> InvalidInput:
     return InvalidInput("E305", expected, file=str(path), line=line, column=column)
-
-
-def _read_triples(path: Path) -> Table:
-    with _lines(path) as lines:
-        rows = [read_triple(line, path, number) for number, line in enumerate(lines, 1)]
-    places = list(zip(*(row for row in rows if row), strict=True)) or [(), (), ()]
-    return Table(TRIPLE, [_numbered(place) for place in places])

@@ -41,6 +41,7 @@ from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.maintain import Maintainer
 from corollary.algorithms.seminaive import materialize
 from corollary.algorithms.strata import CompiledStrata
+from corollary.algorithms.updating import OnStratum
 from corollary.core.changes import Changes
 from corollary.core.compile import TYPES, CompiledRule, compile_rule, covers, home
 from corollary.core.dictionary import Ids
@@ -120,6 +121,7 @@ class EqualityMaintainer(Generic[F]):
         algorithm: str = "auto",
         coarse: bool = False,
         modules: bool = True,
+        on_progress: OnStratum | None = None,
         known: F | None = None,
     ) -> None:
         """Materialize, or begin with what is `known`; the parameters are those of `Maintainer`."""
@@ -142,8 +144,10 @@ class EqualityMaintainer(Generic[F]):
             algorithm=algorithm,
             coarse=coarse,
             modules=modules,
+            on_progress=on_progress,
             known=stored,
         )
+        self.statistics = inner.statistics  # of the first materialization, before classes merged
         if known is not None:
             inner.begin()
         derived = np.unique(classes.of(by_explicit.moved(classes)))

@@ -28,11 +28,11 @@ from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.maintain import Maintainer
 from corollary.algorithms.strata import CompiledStrata
+from corollary.algorithms.updating import OnStratum
 from corollary.core.changes import Changes
 from corollary.core.compile import TRIPLES, TYPES, home
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
-from corollary.core.statistics import Statistics
 from corollary.errors import OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -63,8 +63,8 @@ class _State(Generic[F]):
     schema: Maintainer[F]
     plan: Plan
     gates: Open
-    cases: dict[_Row, bool]  # with an instance; whether it is guarded
-    guarded: set[_Row]
+    cases: dict[_Row, Rule | None]  # and their instances, None if one says nothing
+    guarded: set[_Row]  # of them, those that data derive
     open: frozenset[Rule]  # of those that wait for facts, see `late`
     cyclic: bool  # whether data may derive axioms
 
@@ -147,6 +147,7 @@ class Specialized(Generic[F]):
         algorithm: str = "auto",
         modules: bool = True,
         coarse: bool = False,
+        on_progress: OnStratum | None = None,
         known: F | None = None,
     ) -> None:
         """Materialize, or begin with what is `known`; the parameters are those of `Maintainer`."""
@@ -174,10 +175,14 @@ class Specialized(Generic[F]):
             algorithm=algorithm,
             modules=modules,
             coarse=coarse,
+            on_progress=on_progress,
             known=known,
         )
+        # What it took to derive everything: the schema, the rest, and what came with new rules.
+        self.statistics = state.schema.statistics
+        self.statistics.include(self._main.statistics)
         everything = self._main.all_facts
-        self._settle(Changes(everything, self._nothing, statistics=Statistics(algorithm, "")))
+        self._settle(Changes(everything, self._nothing, statistics=self.statistics))
         if known is not None:
             self._main.begin()
 
@@ -478,19 +483,16 @@ class Specialized(Generic[F]):
                 self._add(row, guarded=True)
 
     def _add(self, row: _Row, *, guarded: bool = False) -> None:
-        self._state.cases[row] = guarded
+        state, (template, ids) = self._state, row
+        values = self.engine.dictionary.terms(ids)
+        rule = state.cases[row] = template.instance(values, guarded=guarded)
         if guarded:
-            self._state.guarded.add(row)
-        self._state.plan.want(self._instance(row, guarded=guarded))
+            state.guarded.add(row)
+        state.plan.want(rule)
 
     def _remove(self, row: _Row) -> None:
-        guarded = self._state.cases.pop(row)
         self._state.guarded.discard(row)
-        self._state.plan.drop(self._instance(row, guarded=guarded))
-
-    def _instance(self, row: _Row, *, guarded: bool) -> Rule | None:
-        template, ids = row
-        return template.instance(self.engine.dictionary.terms(ids), guarded=guarded)
+        self._state.plan.drop(self._state.cases.pop(row))
 
 
 def _composed(first: Changes[F], second: Changes[F]) -> Changes[F]:

@@ -8,6 +8,7 @@ from typing import Literal as OneOf
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from pyarrow import compute
 
 from corollary.core.dictionary import Dictionary, Ids
@@ -84,6 +85,32 @@ class Triples:
             subject=self.subject[order],
             predicate=self.predicate[order],
             object=self.object[order],
+        )
+
+    def are_rdf(self, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
+        """Which of them RDF has: the subject is no literal, and the property is an IRI.
+
+        >>> import pyarrow as pa
+        >>> dictionary = Dictionary()
+        >>> ids = dictionary.encode_texts(pa.array(['"a"', "<urn:p>", "<urn:s>"]))
+        >>> Triples.of(ids[np.array([[0, 1, 2], [2, 1, 0], [2, 2, 2]])]).are_rdf(dictionary)
+        array([False,  True,  True])
+        """
+
+        def begins(ids: Ids, with_: str) -> npt.NDArray[np.bool_]:
+            known, places = np.unique(ids, return_inverse=True)
+            found = compute.starts_with(dictionary.texts(known), with_)
+            return np.asarray(found.to_numpy(zero_copy_only=False), bool)[places]
+
+        return ~begins(self.subject, '"') & begins(self.predicate, "<")
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Triples:
+        """Some of the statements."""
+        return replace(
+            self,
+            subject=self.subject[mask],
+            predicate=self.predicate[mask],
+            object=self.object[mask],
         )
 
     def tables(self, dictionary: Dictionary) -> Tables:
