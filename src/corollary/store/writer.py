@@ -55,7 +55,7 @@ class Writer:
         self._facts: list[DataFile] = []
         self._changes: list[DataFile] = []
         self._replaced: list[DataFile] = []
-        self._rewrites = False
+        self._rewrites = self._settles = False
         names = [field.name for field in store.facts.open(base.version).schema().fields]
         self._width = self._table_width = width_of(names)
 
@@ -147,11 +147,14 @@ class Writer:
 
     def replace_facts(self) -> None:
         """Let the files that are added take the place of all that the version before has."""
-        self._replaced = self.store.facts.files(self.base.version)
+        self._replaced, self._settles = self.store.facts.files(self.base.version), True
 
-    def replace_files(self, files: Sequence[DataFile]) -> None:
-        """Let the files that are added say what these files say, as a compaction does."""
-        self._replaced, self._rewrites = list(files), True
+    def replace_files(self, files: Sequence[DataFile], *, settles: bool) -> None:
+        """Let the files that are added say what these files say, as a compaction does.
+
+        Without tombstones it `settles`: what the other files do not have was never there.
+        """
+        self._replaced, self._rewrites, self._settles = list(files), True, settles
 
     # -- the commit --------------------------------------------------------------------------------
 
@@ -205,6 +208,7 @@ class Writer:
                 terms=terms,
                 batch=batch,
                 oldest=base.oldest if oldest is None else oldest,
+                settled=self.version if self._settles else base.settled,
                 changes=changes,
                 prefixes=dict(base.prefixes if prefixes is None else prefixes),
                 statistics=statistics,
