@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.program import Program
-from corollary.store import parquet, programs, term_hash
+from corollary.store import parquet, programs
 from corollary.store.commits import Commit, Statistics
 from corollary.store.delta import Conflict, DataFile
 from corollary.store.layout import (
@@ -83,6 +83,8 @@ class Writer:
 
     def add_terms(self, texts: pa.Array | pa.ChunkedArray | Iterable[pa.Array]) -> None:
         """New terms, as canonical texts; the first one gets the id `first_term`, and so on."""
+        from corollary.store import term_hash  # loads the compiler
+
         parts = [texts] if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
         next_id = self.first_term + sum(file.rows for file in self._terms)
 
