@@ -120,6 +120,7 @@ def test_compaction_changes_files_only(tmp_path: Path, monkeypatch: pytest.Monke
             tx.delete(f"edge({number // 2}, {number // 2 + 1}) .")
         store = Store.open(tmp_path / "s")
         assert kb.version == store.latest()
+        assert store.commit(tx.changes.version).kind == "update"
         assert len(store.snapshot().fact_data) <= 12
         kinds.append(store.commit().kind)
         again = KnowledgeBase.open(tmp_path / "s")
