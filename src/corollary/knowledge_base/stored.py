@@ -340,7 +340,7 @@ def save(
         equality=equality,
         mode=mode,
     )
-    cache.write(store, version, columns_of(facts, explicit, dictionary), dictionary.arrays())
+    cache.write(store, version, [columns_of(facts, explicit, dictionary)], dictionary.arrays())
     return Persistence(
         store,
         dictionary,
