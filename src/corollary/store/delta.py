@@ -103,9 +103,11 @@ class Table:
             for row in actions.select(["path", "size_bytes", "num_records"]).to_pylist()
         ]
 
-    def files_between(self, column: str, low: int, high: int) -> list[DataFile]:
-        """The files of the newest version that may hold rows with values from low to high."""
-        table = self.open()
+    def files_between(
+        self, column: str, low: int, high: int, version: int | None = None
+    ) -> list[DataFile]:
+        """The files of a version that may hold rows with values from low to high."""
+        table = self.open(version)
         with damaged(self.folder / LOG):
             actions = pa.table(table.get_add_actions(flatten=True))
         smallest, largest = f"min.{column}", f"max.{column}"

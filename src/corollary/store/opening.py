@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +12,15 @@ import pyarrow.compute as pc
 from corollary.core.dictionary import Dictionary
 from corollary.lang.syntax import TYPE
 from corollary.store import cache, parquet
-from corollary.store.columns import Columns, columns
+from corollary.store.columns import Columns, Label, Part, columns
 from corollary.store.delta import DataFile, damage
 from corollary.store.layout import TERMS_SCHEMA
 from corollary.store.rows import current
+from corollary.store.slices import slices
 from corollary.store.snapshot import Snapshot
 
 _MANY = 100_000  # rows after the cache, or
 _SHARE = 10  # one for so many facts: a new cache pays
-_FILES = 500
 
 
 class Opened(NamedTuple):
@@ -56,12 +55,26 @@ def open_columns(snapshot: Snapshot, *, keep: bool = True) -> Opened:
             return opened
     dictionary = Dictionary()
     _add_terms(dictionary, snapshot)
-    rows = current(parquet.read(snapshot.store.facts, snapshot.fact_data, snapshot.schema))
-    rows = rows.filter(pc.invert(rows["deleted"]))
-    opened = Opened(dictionary, columns(rows, dictionary.find(TYPE)), rows.slice(0, 0))
-    if keep:
-        cache.write(snapshot.store, snapshot.version, opened.columns, dictionary.arrays())
-    return opened
+    nothing = snapshot.schema.empty_table()
+    arrays = dictionary.arrays()
+    if keep and cache.write(snapshot.store, snapshot.version, _parts(snapshot, dictionary), arrays):
+        made = cache.read(snapshot.store, snapshot.version)
+        if made is not None and made.version == snapshot.version:
+            return Opened(dictionary, made.columns, nothing)
+    facts: dict[Label, Part] = {}
+    explicit: dict[Label, Part] = {}
+    for part in _parts(snapshot, dictionary):
+        facts |= part.facts
+        explicit |= part.explicit
+    return Opened(dictionary, Columns(facts, explicit), nothing)
+
+
+def _parts(snapshot: Snapshot, dictionary: Dictionary) -> Iterator[Columns]:
+    """The facts of a version as arrays, slice by slice."""
+    type_id = dictionary.find(TYPE)
+    for rows in slices(snapshot):
+        found = current(rows)
+        yield columns(found.filter(pc.invert(found["deleted"])), type_id)
 
 
 def open_terms(snapshot: Snapshot) -> Dictionary:
@@ -107,19 +120,10 @@ def _is_below(snapshot: Snapshot, file: DataFile, known: int) -> bool:
 
 
 def _later(snapshot: Snapshot, version: int) -> pa.Table | None:
-    """The rows that commits have added after a version; None if they cannot be told."""
-    store = snapshot.store
-    files: list[DataFile] = []
-    for number in range(version + 1, snapshot.version + 1):
-        for action in store.facts.actions(number):
-            if "remove" in action and action["remove"]["dataChange"]:
-                return None
-            if "add" in action and action["add"]["dataChange"]:
-                path, size = action["add"]["path"], action["add"]["size"]
-                if not (store.facts.folder / path).is_file():
-                    return None  # compacted since, and vacuumed
-                rows = json.loads(action["add"]["stats"])["numRecords"]
-                files.append(DataFile(unquote(path), size, rows, ""))
-    if len(files) > _FILES:
+    """The rows that came after a version; None if what is gone since cannot be told."""
+    if snapshot.commit.settled > version:
         return None
-    return parquet.read(store.facts, files, snapshot.schema)
+    table = snapshot.store.facts
+    files = table.files_between("version", version + 1, snapshot.version, snapshot.version)
+    rows = parquet.read(table, files, snapshot.schema)
+    return rows.filter(pc.greater(rows["version"], version))

@@ -36,8 +36,8 @@ def write(table: Table, batches: pa.Table | Iterable[pa.Table], schema: pa.Schem
                 write_page_checksum=True,
             ) as writer,
         ):
-            for part in parts:
-                writer.write_table(part.cast(schema), row_group_size=ROW_GROUP)
+            for part in _groups(parts, schema):
+                writer.write_table(part, row_group_size=ROW_GROUP)
         steps.passed(f"{table.name}: file written")
         sync(path)
     except BaseException:
@@ -47,6 +47,20 @@ def write(table: Table, batches: pa.Table | Iterable[pa.Table], schema: pa.Schem
     sync(table.folder)
     steps.passed(f"{table.name}: file on disk")
     return described(table, name)
+
+
+def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Tables joined to some that fill a row group: there may be thousands of small ones."""
+    waiting: list[pa.Table] = []
+    rows = 0
+    for part in parts:
+        waiting.append(part.cast(schema))
+        rows += part.num_rows
+        if rows >= ROW_GROUP:
+            yield pa.concat_tables(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def described(table: Table, name: str) -> DataFile:
@@ -84,15 +98,20 @@ def _read(path: Path, file: DataFile, wanted: pa.Schema) -> Iterator[pa.Table]:
     if part.num_rows != file.rows:
         raise damage(path, f"it has {part.num_rows:,} rows instead of {file.rows:,}")
     with damaged(path):
-        yield pa.table(
-            [
-                part.column(field.name).cast(field.type)
-                if field.name in names
-                else pa.nulls(part.num_rows, field.type)
-                for field in wanted
-            ],
-            schema=wanted,
-        )
+        yield alike(part, wanted)
+
+
+def alike(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Rows with the columns of a schema; those that are missing are null."""
+    return pa.table(
+        [
+            rows.column(field.name).cast(field.type)
+            if field.name in rows.column_names
+            else pa.nulls(rows.num_rows, field.type)
+            for field in wanted
+        ],
+        schema=wanted,
+    )
 
 
 def _statistics(metadata: pq.FileMetaData) -> str:
