@@ -126,16 +126,15 @@ class Specialized(Generic[F]):
         self._general: frozenset[Rule] = frozenset()  # templates that are not written out
         self._state = self._planned(program, explicit, explicit.predicates())
         added, _ = self._changed_rules()
-        self._main = Maintainer(
-            Program.of(added),
-            explicit,
-            engine,
-            algorithm=algorithm,
-            modules=modules,
-            coarse=coarse,
+        self._main: Maintainer[F] = self._maintained(
+            Program.of(added), explicit, algorithm=algorithm, modules=modules, coarse=coarse
         )
         everything = self._main.all_facts
         self._settle(Changes(everything, self._nothing, statistics=Statistics(algorithm, "")))
+
+    def _maintained(self, program: Program, explicit: F, **options: Any) -> Any:
+        """The main maintainer."""
+        return Maintainer(program, explicit, self.engine, **options)
 
     @property
     def program(self) -> Program:
