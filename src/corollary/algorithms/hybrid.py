@@ -14,7 +14,7 @@ are those of mat(Π, E), after every update.
 
 Differs from the paper:
 - Algorithm 1 is evaluated set at a time: a query stands for all queries with other values in the
-  same places (`Goal`), and the calls of *infer* are rules of their own (`hybrid_rewrite`), which the
+  same places (`Goal`), and the calls of *infer* are rules themselves (`hybrid_rewrite`), which the
   engine closes semi-naively. So *PrevQueries* holds the goals of the whole tree, not of one path,
   no query is answered twice, and the global loop considers no instance twice.
 - Algorithm 2 is one closure: the rules for the goals of L, kept up to date by a `Maintainer`. Its
@@ -37,7 +37,8 @@ import numpy as np
 from corollary.algorithms.aggregates import is_internal
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
-from corollary.algorithms.hybrid_goals import Goal, free, goal_of, is_asked, is_covered, is_wide
+from corollary.algorithms.hybrid_cleanup import candidates, duplicates
+from corollary.algorithms.hybrid_goals import Goal, Patterns, free, goal_of, is_asked, is_wide
 from corollary.algorithms.hybrid_rewrite import Rewriting, Rules, Size, rewrite
 from corollary.algorithms.maintain import Maintainer
 from corollary.algorithms.modular.framework import close
@@ -53,7 +54,7 @@ from corollary.core.compile import (
     home_terms,
 )
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Engine, F
+from corollary.core.engine import Engine, F, Facts
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.core.tables import encode, joined, narrow_atoms
@@ -75,6 +76,7 @@ class Answer(Generic[F]):
     look_ups: int  # readings of stored facts, one for all values of a goal
     goals: Mapping[Goal, int]  # how many values were asked for; 1 if all facts were
     rewriting: Rewriting
+    roots: tuple[Goal, ...] = ()  # what the query asks for, beside what is stored
 
 
 class _Plan(Generic[F]):
@@ -177,10 +179,14 @@ class Hybrid(Generic[F]):
 
     def _prematerializing(self, program: Program, explicit: F) -> Rewriting:
         """The rules that derive the answers to all patterns of L."""
-        rules = Rules(program.rules, explicit.predicates())
+        # Of two rules that explicit axioms make the same, one is enough: they stay while L grows.
+        pairs = candidates(program.rules, Patterns(self.patterns))
+        same = duplicates(pairs, explicit, self.engine, growing=True)
+        gone = {duplicate.rule for duplicate in same}
+        rules = Rules([r for r in program.rules if r not in gone], explicit.predicates())
         goals = [goal_of(pattern) for pattern in self.patterns]
         size = rules.sizes(_sizes(explicit))
-        found = rewrite(rules, [g for g in goals if rules.derives(g.predicate)], (), size)
+        found = rewrite(rules, [g for g in goals if rules.derives(g.predicate)], Patterns(), size)
         for goal, pattern in zip(goals, self.patterns, strict=True):
             if goal in found.goals and not goal.is_free:
                 found.seeds.setdefault(goal.guard(pattern))
@@ -233,14 +239,19 @@ class Hybrid(Generic[F]):
         self._state = state
         self._plans: dict[tuple[Goal, ...], _Plan[F]] = {}
         self._readers: dict[tuple[object, ...], CompiledRule] = {}
-        kept = [rule for rule in state.program.rules if not is_covered(rule.head, state.patterns)]
-        self._rules = Rules(kept, state.explicit.predicates())
-        self._compiled = {}
-        for name in ("_size", "_narrow", "_strata"):
-            self.__dict__.pop(name, None)
+        self._covered = Patterns(state.patterns)
         facts = self._inner.all_facts
         asked = [predicate for predicate in facts.predicates() if is_asked(predicate)]
         self._stored = facts.without(asked) if asked else facts
+        left = [rule for rule in state.program.rules if not self._covered.cover(rule.head)]
+        if known is None or known.program is not state.program or known.patterns != state.patterns:
+            self._candidates = candidates(left, self._covered)
+        self.duplicates = duplicates(self._candidates, self._stored, self.engine)
+        gone = {duplicate.rule for duplicate in self.duplicates}
+        self._rules = Rules([r for r in left if r not in gone], state.explicit.predicates())
+        self._compiled = {}
+        for name in ("_size", "_narrow", "_strata"):
+            self.__dict__.pop(name, None)
 
     @property
     def state(self) -> object:
@@ -301,16 +312,19 @@ class Hybrid(Generic[F]):
             asked = asking.of(atom)
             if asked is not None:
                 found.append((atom, asked))
-                if narrow and not is_covered(atom, self.patterns):
+                if narrow and not self._covered.cover(atom):
                     goal = Goal(home(atom), asked.bound)
                     if self._rules.derives(goal.predicate):
                         roots[goal] = asked.rows
         closed = self.closed(roots)
         if not narrow:
-            atoms = narrow_atoms(query, closed.known.predicates())
-            found = [(atom, asked) for atom in atoms if (asked := asking.of(atom)) is not None]
+            found = asking.all(query, closed.known)
         facts = self._look_up(found, closed.known)
         return replace(closed, facts=facts, look_ups=closed.look_ups + len(found))
+
+    def is_prematerialized(self, query: Atom) -> bool:
+        """Whether the answers to a query are kept."""
+        return self._covered.cover(query)
 
     def closed(self, roots: Mapping[Goal, Ids], more: Iterable[Rule] = ()) -> Answer[F]:
         """All that answers goals with these values, by the rules and `more` of them.
@@ -338,15 +352,16 @@ class Hybrid(Generic[F]):
             ),
             asked,
             plan.rewriting,
+            tuple(roots),
         )
 
     def _plan(self, roots: tuple[Goal, ...], more: tuple[Rule, ...]) -> _Plan[F]:
         plan = None if more else self._plans.get(roots)
         if plan is None:
-            rules, state = self._rules, self._state
+            rules = self._rules
             if more:
                 rules = Rules((*rules.rules, *more), rules.present)
-            found = rewrite(rules, roots, state.patterns, self._size)
+            found = rewrite(rules, roots, self._covered, self._size)
             plan = _Plan(found, self.engine.dictionary, self._compiled)
             if not more:
                 if len(self._plans) >= _PLANS:
@@ -363,6 +378,10 @@ class Hybrid(Generic[F]):
         """The properties and classes that may have facts, as far as rules and facts tell."""
         found = dict.fromkeys((*self._stored.predicates(), *self._rules.heads))
         return [p for p in found if p.relation == TRIPLE and not is_wide(p)]
+
+    def look_up(self, query: Atom, facts: F) -> F:
+        """Those of the facts that match an atom; nothing is derived."""
+        return self._look_up(_Asking(query, {}, self.engine.dictionary).all(query, facts), facts)
 
     def _look_up(self, found: Sequence[tuple[Atom, _Asked]], facts: F) -> F:
         """The facts that match atoms with the values that are asked for."""
@@ -463,6 +482,11 @@ class _Asking:
             if query.relation == TRIPLE and place in self._sets
         }
         self._dictionary = dictionary
+
+    def all(self, query: Atom, facts: Facts) -> list[tuple[Atom, _Asked]]:
+        """What is asked of each predicate that has facts."""
+        atoms = narrow_atoms(query, facts.predicates())
+        return [(atom, asked) for atom in atoms if (asked := self.of(atom)) is not None]
 
     def of(self, atom: Atom) -> _Asked | None:
         """What is asked of a predicate that the query covers; None if nothing can match."""

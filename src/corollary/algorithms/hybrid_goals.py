@@ -8,7 +8,7 @@ goals for a program, and each is a set of queries (Lemma 1 of the paper).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,8 +17,11 @@ from corollary.lang.printer import Printer
 from corollary.lang.stratify import Predicate
 from corollary.lang.substitute import substituted
 from corollary.lang.syntax import (
+    TRIPLE,
+    TYPE,
     Aggregate,
     Atom,
+    Constant,
     Filter,
     Rule,
     Term,
@@ -31,21 +34,32 @@ _ASKED = "ASKED "  # a space: no relation of a program is named so
 
 @dataclass(frozen=True)
 class Goal:
-    """Queries of one predicate: which of the terms that it leaves open have values."""
+    """Queries of one predicate: which of the terms that it leaves open have values.
+
+    Where every rule for the predicate has a constant in a place, as for the cells of lists, queries
+    with different constants there are different goals (`constants`): few rules unify with each.
+    """
 
     predicate: Predicate
     bound: tuple[bool, ...]
+    constants: tuple[Constant | None, ...] = ()
 
     @property
     def is_free(self) -> bool:
-        """Whether all facts of the predicate are asked for."""
+        """Whether no values are asked for, only facts of a predicate, or with some constants."""
         return not any(self.bound)
+
+    @cached_property
+    def _text(self) -> str:
+        letters = "".join("bf"[not bound] for bound in self.bound)
+        printer = Printer()
+        named = [printer.term(term) for term in self.constants if term is not None]
+        return " ".join([self.predicate.describe(printer), letters, *named])
 
     @cached_property
     def asked(self) -> Predicate:
         """The relation of the values that are asked for."""
-        letters = "".join("bf"[not bound] for bound in self.bound)
-        return Predicate(f"{_ASKED}{self.predicate.describe(Printer())} {letters}")
+        return Predicate(_ASKED + self._text)
 
     def guard(self, atom: Atom) -> Atom:
         """The values of an atom's bound terms, as an atom of the goal's relation."""
@@ -55,8 +69,12 @@ class Goal:
 
     def subsumes(self, other: Goal) -> bool:
         """Whether what answers this goal answers the other one, whatever its values."""
+        if self.constants and self.constants != other.constants:
+            return False
         if self.predicate is other.predicate:
-            return not any(mine and not its for mine, its in zip(self.bound, other.bound))
+            return not any(
+                mine and not its for mine, its in zip(self.bound, other.bound, strict=True)
+            )
         return self.is_free and covers(self.predicate, other.predicate)
 
 
@@ -70,14 +88,24 @@ def arity(predicate: Predicate, atom: Atom) -> int:
     return len(open_terms(atom, predicate))
 
 
-def goal_of(atom: Atom, known: Iterable[Term] = ()) -> Goal:
-    """The goal of an atom whose constants and known variables have values."""
+def goal_of(atom: Atom, known: Iterable[Term] = (), apart: Collection[int] = ()) -> Goal:
+    """The goal of an atom whose constants and known variables have values.
+
+    At the places `apart` its constants belong to the goal.
+    """
     predicate = home(atom)
     given = frozenset(known)
     terms = open_terms(atom, predicate)
-    return Goal(
-        predicate, tuple([not isinstance(term, Variable) or term in given for term in terms])
+    constants = tuple(
+        [t if at in apart and not isinstance(t, Variable) else None for at, t in enumerate(terms)]
     )
+    bound = tuple(
+        [
+            (not isinstance(term, Variable) or term in given) and constants[at] is None
+            for at, term in enumerate(terms)
+        ]
+    )
+    return Goal(predicate, bound, constants if any(constants) else ())
 
 
 def free(predicate: Predicate, atom: Atom) -> Goal:
@@ -105,9 +133,32 @@ def is_instance(atom: Atom, pattern: Atom) -> bool:
     return True
 
 
-def is_covered(atom: Atom, patterns: Sequence[Atom]) -> bool:
-    """Whether an atom is an instance of one of the patterns."""
-    return any(is_instance(atom, pattern) for pattern in patterns)
+class Patterns:
+    """Patterns by predicate: L, the queries whose answers are kept."""
+
+    def __init__(self, patterns: Iterable[Atom] = ()) -> None:
+        self.patterns = tuple(patterns)
+        self._by_predicate: dict[Predicate, list[Atom]] = {}
+        for pattern in self.patterns:
+            self._by_predicate.setdefault(home(pattern), []).append(pattern)
+
+    def cover(self, atom: Atom) -> bool:
+        """Whether an atom is an instance of one of the patterns."""
+        predicate = home(atom)
+        return any(
+            is_instance(atom, pattern)
+            for wide in (predicate, *wide_of(predicate))
+            for pattern in self._by_predicate.get(wide, ())
+        )
+
+
+def wide_of(predicate: Predicate) -> tuple[Predicate, ...]:
+    """The wide predicates that cover a predicate, without itself."""
+    if predicate.relation != TRIPLE or predicate is TRIPLES:
+        return ()
+    if predicate.property == TYPE and predicate is not TYPES:
+        return (TYPES, TRIPLES)
+    return (TRIPLES,)
 
 
 def may_meet(one: Predicate, two: Predicate) -> bool:

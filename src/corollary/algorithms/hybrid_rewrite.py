@@ -18,18 +18,19 @@ on, is asked for without values, so the strata of the program stay as they were.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from corollary.algorithms.hybrid_goals import (
     Goal,
+    Patterns,
     free,
     goal_of,
-    is_covered,
     is_wide,
     may_meet,
     unified,
+    wide_of,
 )
 from corollary.core.compile import TRIPLES, TYPES, covers, home, open_terms
 from corollary.lang.stratify import Predicate
@@ -51,6 +52,7 @@ class Rules:
     def __init__(self, rules: Iterable[Rule], present: Collection[Predicate]) -> None:
         self.present = frozenset(present)
         self._by_head: dict[Predicate, list[Rule]] = {}
+        self._apart: dict[Predicate, frozenset[int]] = {}
         self.rules = tuple(self._live(list(rules)))
         for rule in self.rules:
             self._by_head.setdefault(home(rule.head), []).append(rule)
@@ -98,7 +100,7 @@ class Rules:
             found = [r for p, rs in self._by_head.items() if may_meet(predicate, p) for r in rs]
         else:
             found = list(self._by_head.get(predicate, ()))
-            for wide in _wide_of(predicate):
+            for wide in wide_of(predicate):
                 found += self._by_head.get(wide, ())
         for rule in found:
             instance = unified(rule, predicate)
@@ -109,7 +111,21 @@ class Rules:
         """Whether some rule may derive facts of a predicate."""
         if is_wide(predicate):
             return any(may_meet(predicate, head) for head in self._by_head)
-        return predicate in self._by_head or any(w in self._by_head for w in _wide_of(predicate))
+        return predicate in self._by_head or any(w in self._by_head for w in wide_of(predicate))
+
+    def apart(self, predicate: Predicate) -> Collection[int]:
+        """The places at which every rule for a plain relation has a constant in its head."""
+        if predicate.relation == TRIPLE:
+            return ()
+        found = self._apart.get(predicate)
+        if found is None:
+            heads = [rule.head.terms for rule in self._by_head.get(predicate, ())]
+            found = self._apart[predicate] = frozenset(
+                at
+                for at, terms in enumerate(zip(*heads, strict=True))
+                if not any(isinstance(term, Variable) for term in terms)
+            )
+        return found
 
     @property
     def heads(self) -> Collection[Predicate]:
@@ -134,12 +150,6 @@ class Rules:
                 new[head] = min(total, _MANY)
             sizes.update(new)
         return size
-
-
-def _wide_of(predicate: Predicate) -> tuple[Predicate, ...]:
-    if predicate.relation != TRIPLE or is_wide(predicate):
-        return ()
-    return (TYPES, TRIPLES) if predicate.property == TYPE else (TRIPLES,)
 
 
 @dataclass(frozen=True)
@@ -174,7 +184,7 @@ class Rewriting:
 
 
 def rewrite(
-    rules: Rules, roots: Iterable[Goal], prematerialized: Sequence[Atom], size: Size
+    rules: Rules, roots: Iterable[Goal], prematerialized: Patterns, size: Size
 ) -> Rewriting:
     """The rules that answer the goals; atoms of pre-materialized patterns are looked up.
 
@@ -182,7 +192,7 @@ def rewrite(
     >>> from corollary.lang.printer import Printer
     >>> program = Program.parse("p(?x, ?y) :- e(?x, ?y) . p(?x, ?z) :- e(?x, ?y), p(?y, ?z) .")
     >>> goal = Goal(Predicate("p"), (True, False))
-    >>> found = rewrite(Rules(program.rules, [Predicate("e")]), [goal], (), lambda p: 1)
+    >>> found = rewrite(Rules(program.rules, [Predicate("e")]), [goal], Patterns(), lambda p: 1)
     >>> for rule in found.rules:
     ...     print(Printer().rule(rule))
     p(?x, ?y) :- ASKED p bf(?x), e(?x, ?y) .
@@ -207,7 +217,7 @@ class _Build:
     def __init__(
         self,
         rules: Rules,
-        prematerialized: Sequence[Atom],
+        prematerialized: Patterns,
         size: Size,
         wider: dict[Goal, None],
         complete: dict[Predicate, None],
@@ -246,6 +256,11 @@ class _Build:
             goal = self._queue.popleft()
             whole = any(covers(p, goal.predicate) for p in self.complete)
             for rule in self.rules.of(goal.predicate):
+                if any(
+                    mine is not None and mine != its
+                    for mine, its in zip(goal.constants, rule.head.terms, strict=False)
+                ):
+                    continue
                 unfold = self._complete if whole else self._unfold
                 self.result.goals[goal].append(unfold(goal, rule))
 
@@ -283,7 +298,7 @@ class _Build:
             atoms.remove(atom)
             asked = None
             if self._is_derived(atom):
-                asked = self.ask(goal_of(atom, known))
+                asked = self.ask(goal_of(atom, known, self.rules.apart(home(atom))))
                 self._pass(asked, atom, prefix, filters, guarded=not goal.is_free)
             calls.append(Call(atom, asked))
             prefix.append(atom)
@@ -316,7 +331,7 @@ class _Build:
         return Unfolding(rule, tuple(calls), self._whole(rule))
 
     def _is_derived(self, atom: Atom) -> bool:
-        return self.rules.derives(home(atom)) and not is_covered(atom, self.prematerialized)
+        return self.rules.derives(home(atom)) and not self.prematerialized.cover(atom)
 
     def _cost(self, atom: Atom, known: set[Term]) -> tuple[int, int, float]:
         """What is looked up by known values comes first, then what is derived from them.

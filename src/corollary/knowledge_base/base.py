@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from corollary.algorithms.hybrid import Hybrid
+from corollary.algorithms.hybrid_tree import Tree
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
 from corollary.core.compile import (
@@ -34,6 +35,7 @@ from corollary.knowledge_base.hybrid import (
     admitted,
     check_mode,
     make_hybrid,
+    proof_tree,
 )
 from corollary.knowledge_base.inconsistencies import Inconsistency, proved
 from corollary.knowledge_base.ontology import Specialized
@@ -236,6 +238,25 @@ class KnowledgeBase:
         """
         proof = self._maintainer.explain(self._pattern(fact))
         return replace(proof, prefixes=self.prefixes)
+
+    def explain_plan(self, pattern: str | Atom) -> Tree:
+        """How a hybrid knowledge base answers a pattern: the proof tree, with leaves and sizes.
+
+        >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .", mode="hybrid")
+        >>> print(kb.explain_plan("q(?x)"))
+        q(?x)   unfolded, 2 facts
+        └─ by q(?x) :- p(?x, ?y)
+           └─ p(?x, ?y)   look-up, 2 facts
+        leaves: 1 (without pre-materialization: 1), derived: 2, look-ups: 3
+        """
+        kept = self._maintainer
+        if not isinstance(kept, Hybrid | HybridSpecialized):
+            raise InvalidInput(
+                "E583",
+                "only hybrid knowledge bases unfold queries",
+                'KnowledgeBase(…, mode="hybrid") is one; kb.explain proves a fact',
+            )
+        return replace(proof_tree(kept, self._pattern(pattern)), prefixes=self.prefixes)
 
     def inconsistencies(self, *, limit: int | None = 3) -> list[Inconsistency]:
         """The constraints that the facts contradict, each with up to `limit` proofs.

@@ -18,6 +18,7 @@ import numpy as np
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.hybrid import Answer, Hybrid
+from corollary.algorithms.hybrid_tree import Query, Tree, grow
 from corollary.core.compile import home
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, F, Facts
@@ -25,6 +26,7 @@ from corollary.core.proof import Proof
 from corollary.errors import InvalidInput, Source
 from corollary.knowledge_base.ontology import Specialized
 from corollary.lang.program import Program
+from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule, Term, Variable
 from corollary.rdf.specialize import is_specializable
 
@@ -145,6 +147,47 @@ class HybridSpecialized(Specialized[F]):
         """The facts that match an atom; see `Hybrid.answer`."""
         return self.hybrid.answer(query, admissible)
 
+    def leaves_without(self, root: Query) -> int:
+        """The leaves of a tree, had nothing been pre-materialized.
+
+        Below a rule that is written out for a case stand then the queries for the atoms of the
+        schema that gave the case, unfolded by the rules about schemas.
+        """
+        found: dict[Rule, int] = {}
+        instances = self._instances()
+        for application in root.applications():
+            rule = application.rule
+            if rule in instances and rule not in found:
+                found[rule] = sum(map(self._schema_leaves, instances[rule]))
+        return root.leaves_with(found)
+
+    def _instances(self) -> dict[Rule, list[Atom]]:
+        """The rules that are written out, each with the schema's atoms of one of its cases."""
+        found: dict[Rule, list[Atom]] = {}
+        state = self._state
+        for (predicate, ids), guarded in state.cases.items():
+            template = state.templates[predicate]
+            values = self.engine.dictionary.terms(ids)
+            rule = template.instance(values, guarded=guarded)
+            if rule is not None:
+                given = dict(zip(template.variables, values, strict=True))
+                atoms = [part for part in template.cases.body if isinstance(part, Atom)]
+                found.setdefault(rule, [substituted_atom(atom, given) for atom in atoms])
+        return found
+
+    def _schema_leaves(self, atom: Atom) -> int:
+        """The leaves of a query for an atom of the schema, by the rules about schemas."""
+        schema = self._state.schema
+        known: tuple[object, Hybrid[F], dict[Atom, int]] | None = getattr(self, "_unfolded", None)
+        if known is None or known[0] is not schema.state:
+            rules = Program(self._state.split.schema)
+            known = schema.state, Hybrid(rules, schema.explicit, self.engine), {}
+            self._unfolded = known
+        _, hybrid, leaves = known
+        if atom not in leaves:
+            leaves[atom] = max(1, grow(hybrid, atom, sizes=False)[0].leaves)
+        return leaves[atom]
+
     def explain(self, fact: Atom, *, budget: int = BUDGET) -> Proof:
         """A smallest proof of a fact by the rules of Π; what it may need is derived first."""
         known = self.hybrid.relevant(fact).union(self._state.schema.all_facts)
@@ -157,6 +200,18 @@ class HybridSpecialized(Specialized[F]):
         known = self.hybrid.violating(self.program.constraints)
         known = known.union(self._state.schema.all_facts)
         return inconsistencies(self.program, known, self.engine, examples=examples)
+
+
+def proof_tree(kept: Hybrid[F] | HybridSpecialized[F], query: Atom) -> Tree:
+    """How a query is answered."""
+    if isinstance(kept, HybridSpecialized):
+        root, answer, complete = grow(kept.hybrid, query)
+        without = kept.leaves_without(root)
+    else:
+        root, answer, complete = grow(kept, query)
+        bare = Hybrid(kept.program, kept.explicit, kept.engine)
+        without = grow(bare, query, sizes=False)[0].leaves
+    return Tree(root, root.leaves, without, answer.derived, answer.look_ups, complete)
 
 
 def triple_ids(
