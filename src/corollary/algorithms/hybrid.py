@@ -60,7 +60,7 @@ from corollary.core.statistics import Statistics
 from corollary.core.tables import encode, joined, narrow_atoms
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Rule, Variable
+from corollary.lang.syntax import TRIPLE, TYPE, Aggregate, Atom, Constant, Rule, Variable
 
 _VIOLATED = "VIOLATED"  # the relation of a constraint, with its number
 _PLANS = 512  # kinds of queries whose rules are kept
@@ -155,12 +155,17 @@ class Hybrid(Generic[F]):
         engine: Engine[F],
         *,
         patterns: Iterable[Atom] = (),
+        clean: bool = True,
         algorithm: str = "auto",
         modules: bool = True,
         coarse: bool = False,
     ) -> None:
-        """Pre-materialize the patterns; the other parameters are those of `Maintainer`."""
+        """Pre-materialize the patterns; the other parameters are those of `Maintainer`.
+
+        With `clean`, duplicates among the rules are left out (`hybrid_cleanup`).
+        """
         self.engine = engine
+        self._clean = clean
         self.patterns = tuple(patterns)  # L; what is assigned counts from the next update on
         self._compiled: dict[Rule, CompiledRule] = {}
         self._nothing = engine.facts({})
@@ -180,7 +185,7 @@ class Hybrid(Generic[F]):
     def _prematerializing(self, program: Program, explicit: F) -> Rewriting:
         """The rules that derive the answers to all patterns of L."""
         # Of two rules that explicit axioms make the same, one is enough: they stay while L grows.
-        pairs = candidates(program.rules, Patterns(self.patterns))
+        pairs = candidates(program.rules, Patterns(self.patterns)) if self._clean else []
         same = duplicates(pairs, explicit, self.engine, growing=True)
         gone = {duplicate.rule for duplicate in same}
         rules = Rules([r for r in program.rules if r not in gone], explicit.predicates())
@@ -188,8 +193,9 @@ class Hybrid(Generic[F]):
         size = rules.sizes(_sizes(explicit))
         found = rewrite(rules, [g for g in goals if rules.derives(g.predicate)], Patterns(), size)
         for goal, pattern in zip(goals, self.patterns, strict=True):
-            if goal in found.goals and not goal.is_free:
-                found.seeds.setdefault(goal.guard(pattern))
+            root = found.roots.get(goal)
+            if root is not None and not root.is_free:
+                found.seeds.setdefault(root.guard(pattern))
         return found
 
     def _seeds(self, rewriting: Rewriting) -> F:
@@ -245,7 +251,10 @@ class Hybrid(Generic[F]):
         self._stored = facts.without(asked) if asked else facts
         left = [rule for rule in state.program.rules if not self._covered.cover(rule.head)]
         if known is None or known.program is not state.program or known.patterns != state.patterns:
-            self._candidates = candidates(left, self._covered)
+            self._candidates = candidates(left, self._covered) if self._clean else []
+            self._computes = any(
+                isinstance(part, Aggregate) for rule in state.program.rules for part in rule.body
+            )
         self.duplicates = duplicates(self._candidates, self._stored, self.engine)
         gone = {duplicate.rule for duplicate in self.duplicates}
         self._rules = Rules([r for r in left if r not in gone], state.explicit.predicates())
@@ -298,7 +307,7 @@ class Hybrid(Generic[F]):
         `admissible` holds sets of ids for places of the atom that have variables: only answers with
         one of these there are wanted.
         """
-        asking = _Asking(query, admissible or {}, self.engine.dictionary)
+        asking = _Asking(query, admissible or {}, self.engine.dictionary, self._computes)
         wide = home(query)
         roots: dict[Goal, Ids] = {}
         narrow = True
@@ -335,10 +344,15 @@ class Hybrid(Generic[F]):
             return Answer(self._nothing, self._stored, 0, 0, {}, Rewriting())
         plan = self._plan(tuple(roots), tuple(more))
         goals = plan.rewriting.goals
-        rows = {goal.asked: ids for goal, ids in roots.items() if goal in goals and any(goal.bound)}
+        tables = [plan.seeds]
+        for goal, ids in roots.items():
+            root = plan.rewriting.roots[goal]
+            if not root.is_free:
+                tables.append({root.asked: _projected(ids, goal, root)})
         before = self._stored
-        if rows or plan.seeds:
-            before = before.union(self.engine.facts(joined([plan.seeds, rows])))
+        seeds = joined(tables)
+        if seeds:
+            before = before.union(self.engine.facts(seeds))
         known = plan.evaluate(self.engine, before)
         asked = {g: 1 if g.is_free else len(known.only([g.asked])) for g in goals}
         return Answer(
@@ -473,15 +487,22 @@ class _Asked:
 class _Asking:
     """A query with its sets of admissible values."""
 
-    def __init__(self, query: Atom, admissible: Mapping[int, Ids], dictionary: Dictionary) -> None:
+    def __init__(
+        self,
+        query: Atom,
+        admissible: Mapping[int, Ids],
+        dictionary: Dictionary,
+        computes: bool = False,
+    ) -> None:
         self._query = query
+        # A number that no one has seen so far may be computed by an aggregate.
+        self._find = dictionary.id if computes else dictionary.find
         self._sets = {place: np.unique(ids) for place, ids in admissible.items()}
         self._labels: dict[int, frozenset[Constant]] = {
             place: frozenset(dictionary.terms(self._sets[place].tolist()))
             for place in (1, 2)
             if query.relation == TRIPLE and place in self._sets
         }
-        self._dictionary = dictionary
 
     def all(self, query: Atom, facts: Facts) -> list[tuple[Atom, _Asked]]:
         """What is asked of each predicate that has facts."""
@@ -503,7 +524,7 @@ class _Asking:
         for at, place in enumerate(places):
             term = atom.terms[place]
             if not isinstance(term, Variable):
-                term_id = self._dictionary.find(term)
+                term_id = self._find(term)
                 if term_id is None:
                     return None
                 columns[at] = np.array([term_id], np.uint32)
@@ -552,6 +573,14 @@ def _wanted(number: int, bound: tuple[bool, ...]) -> Predicate:
 
 def _admitted(place: int) -> Predicate:
     return Predicate(f"ADMITTED {place}")
+
+
+def _projected(rows: Ids, goal: Goal, wider: Goal) -> Ids:
+    """The values of a goal at the places that are bound in one that it is part of."""
+    if goal is wider:
+        return rows
+    places = [at for at, bound in enumerate(goal.bound) if bound]
+    return rows[:, [places.index(at) for at, bound in enumerate(wider.bound) if bound]]
 
 
 def _sizes(facts: F) -> Size:

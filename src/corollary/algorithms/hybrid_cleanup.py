@@ -6,8 +6,8 @@ Example 10, and §6.1.
 Idea: a rule whose head is an instance of a pre-materialized pattern is a look-up. Of two rules that
 derive the same given the pre-materialized facts, one is enough: r₂ is a *duplicate* of r₁ if r₁
 matches it, but for atoms of r₁ that are pre-materialized and hold wherever those of r₂ do. That is
-so for prp-eqp1 and prp-eqp2 where owl:equivalentProperty is symmetric, for cax-eqc1 and cax-eqc2, and
-for scm-sco and prp-trp where rdfs:subClassOf is said to be transitive.
+so for prp-eqp1 and prp-eqp2 where owl:equivalentProperty is symmetric, for cax-eqc1 and cax-eqc2,
+and for scm-sco and prp-trp where rdfs:subClassOf is said to be transitive.
 
 Differs from the paper: one criterion for both of its sources of duplicates, checked on the facts;
 prp-inv1 and prp-inv2 are duplicates where owl:inverseOf is symmetric, and where it is not its

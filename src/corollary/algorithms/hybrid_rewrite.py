@@ -40,6 +40,9 @@ Size = Callable[[Predicate], float]  # about how many facts there are
 
 _ESTIMATES = 4  # rounds in which sizes of derived predicates are estimated
 _MANY = 1e12
+# A rule is unfolded for goals with other bound places, for one or two of these as a rule. Rules that
+# derive any property are unfolded for each, and so are then all others for each of these.
+_WAYS = 6
 
 
 class Rules:
@@ -94,15 +97,18 @@ class Rules:
                 yield rule
                 meet(home(rule.head), derived=True)
 
+    def meeting(self, predicate: Predicate) -> list[Rule]:
+        """The rules that may derive facts of a predicate."""
+        if is_wide(predicate):
+            return [r for p, rs in self._by_head.items() if may_meet(predicate, p) for r in rs]
+        found = list(self._by_head.get(predicate, ()))
+        for wide in wide_of(predicate):
+            found += self._by_head.get(wide, ())
+        return found
+
     def of(self, predicate: Predicate) -> Iterator[Rule]:
         """The rules that may derive facts of a predicate, as far as they do (θₕ)."""
-        if is_wide(predicate):
-            found = [r for p, rs in self._by_head.items() if may_meet(predicate, p) for r in rs]
-        else:
-            found = list(self._by_head.get(predicate, ()))
-            for wide in wide_of(predicate):
-                found += self._by_head.get(wide, ())
-        for rule in found:
+        for rule in self.meeting(predicate):
             instance = unified(rule, predicate)
             if instance is not None:
                 yield instance
@@ -176,6 +182,7 @@ class Rewriting:
     rules: dict[Rule, None] = field(default_factory=dict)
     seeds: dict[Atom, None] = field(default_factory=dict)
     goals: dict[Goal, list[Unfolding]] = field(default_factory=dict)
+    roots: dict[Goal, Goal] = field(default_factory=dict)  # and what they are part of
 
     @cached_property
     def asked(self) -> tuple[Predicate, ...]:
@@ -205,10 +212,41 @@ def rewrite(
     while True:
         build = _Build(rules, prematerialized, size, wider, complete)
         for goal in asked:
-            build.ask(goal)
-        build.run()
+            build.result.roots[goal] = build.ask(goal)
+        if not build.run():
+            return _whole(rules, asked, prematerialized)
         if not build.widen():
             return build.result
+
+
+def _whole(rules: Rules, roots: Iterable[Goal], prematerialized: Patterns) -> Rewriting:
+    """The rules that the goals depend on as they are, where values would not keep them apart."""
+    result = Rewriting()
+    queue: deque[Goal] = deque()
+
+    def ask(goal: Goal) -> Goal:
+        whole = Goal(goal.predicate, (False,) * len(goal.bound))
+        if whole not in result.goals:
+            result.goals[whole] = []
+            queue.append(whole)
+        return whole
+
+    def call(atom: Atom) -> Call:
+        derived = rules.derives(home(atom)) and not prematerialized.cover(atom)
+        return Call(atom, ask(goal_of(atom)) if derived else None)
+
+    for root in roots:
+        result.roots[root] = ask(root)
+    while queue:
+        goal = queue.popleft()
+        for rule in rules.meeting(goal.predicate):
+            if rule not in result.rules:
+                result.rules[rule] = None
+                atoms = list(rule.atoms())
+                calls = tuple(call(atom) for atom, reading in atoms if reading == "positive")
+                read = tuple(call(atom) for atom, reading in atoms if reading != "positive")
+                result.goals[goal].append(Unfolding(rule, calls, read))
+    return result
 
 
 class _Build:
@@ -250,8 +288,9 @@ class _Build:
             self._queue.append(goal)
         return goal
 
-    def run(self) -> None:
-        """Unfold goals until there are no others."""
+    def run(self) -> bool:
+        """Unfold goals until there are no others, or they are too many for the rules there are."""
+        left = _WAYS * (len(self.rules.rules) + _WAYS)
         while self._queue:
             goal = self._queue.popleft()
             whole = any(covers(p, goal.predicate) for p in self.complete)
@@ -263,6 +302,10 @@ class _Build:
                     continue
                 unfold = self._complete if whole else self._unfold
                 self.result.goals[goal].append(unfold(goal, rule))
+                left -= 1
+                if left < 0:
+                    return False
+        return True
 
     def widen(self) -> bool:
         """Whether some goals turned out to be part of others."""

@@ -93,18 +93,18 @@ class Tree:
         """The tree as text, one query or rule a line."""
         printer = Printer(self.prefixes)
         lines: list[str] = []
+        parts: list[Query | Application]
         stack: list[tuple[Query | Application, str, str]] = [(self.root, "", "")]
         while stack:
             node, lead, below = stack.pop()
-            parts: list[Query] | list[Application]
             if isinstance(node, Query):
                 facts = "1 fact" if node.facts == 1 else f"{node.facts:,} facts"
                 lines.append(f"{lead}{printer.atom(node.atom)}   {node.kind}, {facts}")
-                parts = node.rules
+                parts = [*node.rules]
             else:
                 text = printer.rule(node.rule).removesuffix(" .")
                 lines.append(f"{lead}by {text}")
-                parts = node.body
+                parts = [*node.body]
             last = len(parts) - 1
             stack += [
                 (part, below + ("└─ " if at == last else "├─ "), below + _BELOW[at == last])

@@ -116,7 +116,9 @@ class HybridSpecialized(Specialized[F]):
         super().__init__(program, explicit, engine, **options)
 
     def _maintained(self, program: Program, explicit: F, **options: Any) -> Hybrid[F]:
-        return Hybrid(program, explicit, self.engine, patterns=self._kept_patterns(), **options)
+        # Rules that are written out are equal where they are duplicates.
+        patterns = self._kept_patterns()
+        return Hybrid(program, explicit, self.engine, patterns=patterns, clean=False, **options)
 
     @property
     def hybrid(self) -> Hybrid[F]:
@@ -170,7 +172,7 @@ class HybridSpecialized(Specialized[F]):
             values = self.engine.dictionary.terms(ids)
             rule = template.instance(values, guarded=guarded)
             if rule is not None:
-                given = dict(zip(template.variables, values, strict=True))
+                given: dict[Term, Term] = dict(zip(template.variables, values, strict=True))
                 atoms = [part for part in template.cases.body if isinstance(part, Atom)]
                 found.setdefault(rule, [substituted_atom(atom, given) for atom in atoms])
         return found
