@@ -13,6 +13,7 @@ from benchmarks import (
     equality,
     graphs,
     growing,
+    hybrid,
     lubm,
     modular,
     one_fact,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         ontology,
         rdf_load,
         equality,
+        hybrid,
     )
 }
 
@@ -48,6 +50,7 @@ _PROGRESS = (
     "case",
     "scale",
     "rule",
+    "pattern",
     "engine",
     "algorithm",
     "changed",

@@ -40,7 +40,7 @@ Size = Callable[[Predicate], float]  # about how many facts there are
 
 _ESTIMATES = 4  # rounds in which sizes of derived predicates are estimated
 _MANY = 1e12
-# A rule is unfolded for goals with other bound places, for one or two of these as a rule. Rules that
+# A rule is unfolded for goals with other bound places, mostly for one or two of these. Rules that
 # derive any property are unfolded for each, and so are then all others for each of these.
 _WAYS = 6
 
