@@ -213,7 +213,7 @@ class Hybrid(Generic[F]):
         if (
             program is not old.program
             or self.patterns != old.patterns
-            or frozenset(explicit.predicates()) != self._rules.present
+            or frozenset(explicit.predicates()) != frozenset(old.explicit.predicates())
         ):
             found = self._prematerializing(program, explicit)
         before, after = self._seeds(old.prematerializing), self._seeds(found)
@@ -257,7 +257,7 @@ class Hybrid(Generic[F]):
             )
         self.duplicates = duplicates(self._candidates, self._stored, self.engine)
         gone = {duplicate.rule for duplicate in self.duplicates}
-        self._rules = Rules([r for r in left if r not in gone], state.explicit.predicates())
+        self._rules = Rules([r for r in left if r not in gone], self._stored.predicates())
         self._compiled = {}
         for name in ("_size", "_narrow", "_strata"):
             self.__dict__.pop(name, None)
