@@ -22,6 +22,7 @@ from benchmarks import (
     rdf_load,
     rule_change,
     rules10k,
+    store,
     updates,
 )
 from benchmarks.report import DATA, Benchmark, Options, Row, machine, report, table, written
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         rdf_load,
         equality,
         hybrid,
+        store,
     )
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import corollary as co
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.hybrid import schema_patterns, triple_ids
+from corollary.knowledge_base.verify import verify_store
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, Atom, Literal, Rule, Variable
@@ -257,3 +259,30 @@ def test_on_spark(engine: str) -> None:
     both.same("[?x, a, <Person>]", "[?x, <memberOf>, <lab>]", "[<lab>, <partOf>, <town>]")
     both.change(deleted="[<worksFor>, rdfs:subPropertyOf, <memberOf>] .")
     both.same("[?x, <memberOf>, <lab>]")
+
+
+def test_stores(tmp_path: Path) -> None:
+    """A store has explicit facts and the pre-materialization; opened, it answers all the same."""
+    path = tmp_path / "store"
+    kb = co.KnowledgeBase(RULES["rhodf+"], mode="hybrid", materialize=["[?x, <memberOf>, ?y]"])
+    with kb.transaction() as tx:
+        tx.insert(UNIVERSITY)
+    kept = kb.count()
+    kb.save(path)
+    opened = co.KnowledgeBase.open(path)
+    assert (opened.mode, opened.count()) == ("hybrid", kept)
+    assert opened.count("[?x, a, <Person>]") == 2
+    assert "pre-materialized" in str(opened.explain_plan("[?x, <memberOf>, ?y]"))
+    with opened.transaction() as tx:
+        tx.insert("[<cyd>, <worksFor>, <lab>] . [<Person>, rdfs:subClassOf, <Agent>] .")
+    assert {"+ [<cyd>, <memberOf>, <lab>]", "+ [<Student>, rdfs:subClassOf, <Agent>]"} <= {
+        *str(tx.changes).splitlines()
+    }
+    again = co.KnowledgeBase.open(path)
+    assert again.count("[?x, a, <Agent>]") == 3
+    assert (
+        again.explain("[<cyd>, a, <Agent>]").height
+        == co.KnowledgeBase.open(path).explain("[<bob>, a, <Agent>]").height
+    )
+    assert not verify_store(path).problems
+    assert co.KnowledgeBase.open(path, at_version=1).count("[?x, a, <Agent>]") == 0

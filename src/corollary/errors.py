@@ -65,6 +65,16 @@ CODES: dict[str, str] = {
     "E406": "not enough memory",
     "E407": "state that is not what it should be",
     "E430": "file that is there already",
+    "E500": "no store",
+    "E501": "store of a newer format",
+    "E502": "another writer has changed the store",
+    "E503": "damaged file of a store",
+    "E504": "store that cannot be written to",
+    "E505": "version that is not there",
+    "E506": "folder that cannot become a store",
+    "E507": "commit that a store cannot take",
+    "E508": "malformed RDF Patch",
+    "E509": "store that is not what follows from its facts",
 }
 
 

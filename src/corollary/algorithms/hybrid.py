@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Generic
 
 import numpy as np
@@ -58,6 +58,7 @@ from corollary.core.engine import Engine, F, Facts
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.core.tables import encode, joined, narrow_atoms
+from corollary.errors import OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Aggregate, Atom, Constant, Rule, Variable
@@ -128,6 +129,7 @@ class _State(Generic[F]):
     explicit: F  # E
     prematerializing: Rewriting
     inner: object  # the state of the inner maintainer
+    stored: F  # its facts
 
 
 class Hybrid(Generic[F]):
@@ -155,6 +157,7 @@ class Hybrid(Generic[F]):
         engine: Engine[F],
         *,
         patterns: Iterable[Atom] = (),
+        also: Iterable[Atom] = (),
         clean: bool = True,
         algorithm: str = "auto",
         modules: bool = True,
@@ -162,11 +165,13 @@ class Hybrid(Generic[F]):
     ) -> None:
         """Pre-materialize the patterns; the other parameters are those of `Maintainer`.
 
+        The answers to patterns of `also` are derived beforehand too, but are no part of `facts`.
         With `clean`, duplicates among the rules are left out (`hybrid_cleanup`).
         """
         self.engine = engine
         self._clean = clean
-        self.patterns = tuple(patterns)  # L; what is assigned counts from the next update on
+        self.patterns = tuple(patterns)  # L
+        self.also = tuple(also)  # of L too; what is assigned counts from the next update on
         self._compiled: dict[Rule, CompiledRule] = {}
         self._nothing = engine.facts({})
         found = self._prematerializing(program, explicit)
@@ -178,31 +183,62 @@ class Hybrid(Generic[F]):
             modules=modules,
             coarse=coarse,
         )
-        self._set(_State(program, self.patterns, explicit, found, self._inner.state))
+        self._set(_State(program, self._wanted, explicit, found, self._inner.state, self._told()))
 
     # -- Algorithm 2 -------------------------------------------------------------------------------
+
+    @property
+    def _wanted(self) -> tuple[Atom, ...]:
+        return (*self.patterns, *self.also)
 
     def _prematerializing(self, program: Program, explicit: F) -> Rewriting:
         """The rules that derive the answers to all patterns of L."""
         # Of two rules that explicit axioms make the same, one is enough: they stay while L grows.
-        pairs = candidates(program.rules, Patterns(self.patterns)) if self._clean else []
+        pairs = candidates(program.rules, Patterns(self._wanted)) if self._clean else []
         same = duplicates(pairs, explicit, self.engine, growing=True)
         gone = {duplicate.rule for duplicate in same}
         rules = Rules([r for r in program.rules if r not in gone], explicit.predicates())
-        goals = [goal_of(pattern) for pattern in self.patterns]
+        goals = [goal_of(pattern) for pattern in self._wanted]
         size = rules.sizes(_sizes(explicit))
         found = rewrite(rules, [g for g in goals if rules.derives(g.predicate)], Patterns(), size)
-        for goal, pattern in zip(goals, self.patterns, strict=True):
+        for goal, pattern in zip(goals, self._wanted, strict=True):
             root = found.roots.get(goal)
             if root is not None and not root.is_free:
                 found.seeds.setdefault(root.guard(pattern))
         return found
 
+    def _told(self) -> F:
+        """The facts of the inner maintainer without what it asked for."""
+        facts = self._inner.all_facts
+        asked = [predicate for predicate in facts.predicates() if is_asked(predicate)]
+        return facts.without(asked) if asked else facts
+
     def _seeds(self, rewriting: Rewriting) -> F:
         return self.engine.facts(encode(rewriting.seeds, self.engine.dictionary))
 
     def update(self, changes: Changes[F]) -> Changes[F]:
-        """Apply changes of E and Π; the answer is by what the facts that are kept differ."""
+        """Apply changes of E and Π; the answer is by what `facts` differs."""
+        before = self._state
+        return self.shown(before, changes, self.change(changes))
+
+    def shown(self, before: object, changes: Changes[F], done: Changes[F]) -> Changes[F]:
+        """What was done to E and the answers to `patterns`, of all that was done since a state."""
+        assert isinstance(before, _State), "a state of this object"
+        was, now = before.stored, self._stored
+        new, old = done.inserted.union(changes.inserted), done.deleted.union(changes.deleted)
+        came = new.intersection(self.explicit).union(self._answers(new.intersection(now)))
+        came = came.difference(before.explicit).difference(self._answers(came.intersection(was)))
+        went = old.intersection(before.explicit).union(self._answers(old.intersection(was)))
+        went = went.difference(self.explicit).difference(self._answers(went.intersection(now)))
+        return replace(done, inserted=_visible(came), deleted=_visible(went))
+
+    def _answers(self, facts: F) -> F:
+        """Those of the facts that answer `patterns`."""
+        found = [self.look_up(pattern, facts) for pattern in self.patterns] if len(facts) else []
+        return reduce(lambda one, two: one.union(two), found, self._nothing)
+
+    def change(self, changes: Changes[F]) -> Changes[F]:
+        """Apply changes; the answer is by what all facts differ that are stored."""
         old = self._state
         program = old.program
         if changes.added_rules or changes.removed_rules:
@@ -212,7 +248,7 @@ class Hybrid(Generic[F]):
         found = old.prematerializing
         if (
             program is not old.program
-            or self.patterns != old.patterns
+            or self._wanted != old.patterns
             or frozenset(explicit.predicates()) != frozenset(old.explicit.predicates())
         ):
             found = self._prematerializing(program, explicit)
@@ -226,7 +262,7 @@ class Hybrid(Generic[F]):
                 tuple(rule for rule in rules.rules if rule not in found.rules),
             )
         )
-        self._set(_State(program, self.patterns, explicit, found, self._inner.state))
+        self._set(_State(program, self._wanted, explicit, found, self._inner.state, self._told()))
         return Changes(
             _visible(done.inserted),
             _visible(done.deleted),
@@ -246,9 +282,7 @@ class Hybrid(Generic[F]):
         self._plans: dict[tuple[Goal, ...], _Plan[F]] = {}
         self._readers: dict[tuple[object, ...], CompiledRule] = {}
         self._covered = Patterns(state.patterns)
-        facts = self._inner.all_facts
-        asked = [predicate for predicate in facts.predicates() if is_asked(predicate)]
-        self._stored = facts.without(asked) if asked else facts
+        self._stored = state.stored
         left = [rule for rule in state.program.rules if not self._covered.cover(rule.head)]
         if known is None or known.program is not state.program or known.patterns != state.patterns:
             self._candidates = candidates(left, self._covered) if self._clean else []
@@ -259,7 +293,7 @@ class Hybrid(Generic[F]):
         gone = {duplicate.rule for duplicate in self.duplicates}
         self._rules = Rules([r for r in left if r not in gone], self._stored.predicates())
         self._compiled = {}
-        for name in ("_size", "_narrow", "_strata"):
+        for name in ("facts", "_size", "_narrow", "_strata"):
             self.__dict__.pop(name, None)
 
     @property
@@ -270,7 +304,7 @@ class Hybrid(Generic[F]):
     @state.setter
     def state(self, state: object) -> None:
         assert isinstance(state, _State), "a state of this object"
-        self.patterns = state.patterns
+        self.also = state.patterns[len(self.patterns) :]
         self._inner.state = state.inner
         self._set(state)
 
@@ -284,15 +318,22 @@ class Hybrid(Generic[F]):
         """E."""
         return self._state.explicit
 
-    @property
+    @cached_property
     def facts(self) -> F:
-        """E and the pre-materialization, with what this was derived from."""
-        return _visible(self._stored)
+        """E and the answers to `patterns`."""
+        return _visible(self.explicit.union(self._answers(self._stored)))
 
     @property
     def all_facts(self) -> F:
-        """The same with the facts of auxiliary relations."""
+        """All facts that are stored: with what the pre-materialization was derived from."""
         return self._stored
+
+    def verify(self) -> None:
+        """Derive what is stored again; raises `OperationFailed` where it differs."""
+        self._inner.verify()
+        anew = Hybrid(self.program, self.explicit, self.engine, patterns=self.patterns).facts
+        if not len(anew) == len(self.facts) == len(anew.intersection(self.facts)):
+            raise OperationFailed("E407", "what is pre-materialized is not what follows")
 
     @property
     def rules(self) -> Rules:

@@ -321,6 +321,15 @@ class _Build:
             for one in by_predicate.get(wide, ()):
                 if one.is_free and any(one is not o and one.subsumes(o) for o in goals):
                     self.wider.setdefault(one)
+        # With a variable property or class in a head, all triples or all types are one predicate
+        # for strata: if some are to be complete, so are all.
+        for wide in (TRIPLES, TYPES):
+            if any(covers(wide, p) for p in self.complete) and any(
+                home(rule.head) is wide for rule in self.result.rules
+            ):
+                for predicate in by_predicate:
+                    if covers(wide, predicate):
+                        self.complete.setdefault(predicate)
         return len(self.wider) + len(self.complete) > self._known
 
     def _unfold(self, goal: Goal, rule: Rule) -> Unfolding:

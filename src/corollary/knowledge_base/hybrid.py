@@ -19,6 +19,7 @@ from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.hybrid import Answer, Hybrid
 from corollary.algorithms.hybrid_tree import Query, Tree, grow
+from corollary.core.changes import Changes
 from corollary.core.compile import home
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, F, Facts
@@ -85,6 +86,14 @@ def make_hybrid(
     return Hybrid(program, explicit, engine, patterns=patterns, **options)
 
 
+class _Main(Hybrid[F]):
+    """A hybrid that tells of all changes: `Specialized` must know them."""
+
+    def update(self, changes: Changes[F]) -> Changes[F]:
+        """Apply changes; the answer is by what all facts differ."""
+        return self.change(changes)
+
+
 class HybridSpecialized(Specialized[F]):
     """`Hybrid` by rules that are written out for the schema.
 
@@ -116,9 +125,16 @@ class HybridSpecialized(Specialized[F]):
         super().__init__(program, explicit, engine, **options)
 
     def _maintained(self, program: Program, explicit: F, **options: Any) -> Hybrid[F]:
-        # Rules that are written out are equal where they are duplicates.
-        patterns = self._kept_patterns()
-        return Hybrid(program, explicit, self.engine, patterns=patterns, clean=False, **options)
+        del options["known"]  # what a store holds is small, and derived again
+        return _Main(
+            program,
+            explicit,
+            self.engine,
+            patterns=self.patterns,
+            also=self._deciding(),
+            clean=False,  # rules that are written out are equal where they are duplicates
+            **options,
+        )
 
     @property
     def hybrid(self) -> Hybrid[F]:
@@ -127,8 +143,8 @@ class HybridSpecialized(Specialized[F]):
         assert isinstance(kept, Hybrid), "made above"
         return kept
 
-    def _kept_patterns(self) -> tuple[Atom, ...]:
-        """The patterns, and what decides about rules: cases that data derive, and late rules."""
+    def _deciding(self) -> tuple[Atom, ...]:
+        """What decides about the rules: cases that data derive, and what late rules wait for."""
         state = self._state
         cases = [template.cases.head for template in state.split.templates]
         late = {
@@ -137,13 +153,22 @@ class HybridSpecialized(Specialized[F]):
             for part in rule.body
             if isinstance(part, Atom) and home(part) in needed
         }
-        return (*self.patterns, *cases, *late)
+        return (*cases, *late)
 
     def _changed_rules(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
         changed = super()._changed_rules()
         if hasattr(self, "_main"):
-            self.hybrid.patterns = self._kept_patterns()
+            self.hybrid.also = self._deciding()
         return changed
+
+    def update(self, changes: Changes[F]) -> Changes[F]:
+        """Apply changes of E and Π; the answer is by what the facts that are kept differ."""
+        before = self.hybrid.state
+        return self.hybrid.shown(before, changes, super().update(changes))
+
+    def verify(self) -> None:
+        """Derive what is kept again; raises `OperationFailed` where it differs."""
+        self.hybrid.verify()
 
     def answer(self, query: Atom, admissible: Mapping[int, Ids] | None = None) -> Answer[F]:
         """The facts that match an atom; see `Hybrid.answer`."""

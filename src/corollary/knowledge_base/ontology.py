@@ -118,19 +118,28 @@ class Specialized(Generic[F]):
         algorithm: str = "auto",
         modules: bool = True,
         coarse: bool = False,
+        known: F | None = None,
     ) -> None:
-        """Materialize; the parameters are those of `Maintainer`."""
+        """Materialize, or begin with what is `known`; the parameters are those of `Maintainer`."""
         self.engine = engine
         self.algorithm = algorithm
         self._nothing = engine.facts({})
         self._general: frozenset[Rule] = frozenset()  # templates that are not written out
-        self._state = self._planned(program, explicit, explicit.predicates())
+        live = (explicit if known is None else known).predicates()
+        self._state = self._planned(program, explicit, live)
         added, _ = self._changed_rules()
         self._main: Maintainer[F] = self._maintained(
-            Program.of(added), explicit, algorithm=algorithm, modules=modules, coarse=coarse
+            Program.of(added),
+            explicit,
+            algorithm=algorithm,
+            modules=modules,
+            coarse=coarse,
+            known=known,
         )
         everything = self._main.all_facts
         self._settle(Changes(everything, self._nothing, statistics=Statistics(algorithm, "")))
+        if known is not None:
+            self._main.begin()
 
     def _maintained(self, program: Program, explicit: F, **options: Any) -> Any:
         """The main maintainer."""

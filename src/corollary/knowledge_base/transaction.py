@@ -81,8 +81,9 @@ class Transaction:
     shows inside the block is what it was before.
     """
 
-    def __init__(self, knowledge_base: KnowledgeBase) -> None:
+    def __init__(self, knowledge_base: KnowledgeBase, message: str = "") -> None:
         self._kb = knowledge_base
+        self._message = message
         self._changes: TransactionChanges | None = None
         self._open = False
         self._requests: list[tuple[bool, list[Tables]]] = []  # inserted or deleted, in order
@@ -120,6 +121,17 @@ class Transaction:
             else:
                 self._request(found, inserts=True)
 
+    def delete_from(self, *sources: Any, on_error: OnError = "fail") -> None:
+        """Take away the explicit facts that files and folders hold.
+
+        Labels of blank nodes are read as those of this knowledge base.
+        """
+        self._refuse_closed()
+        for found in self._reader.sources(sources, on_error=on_error, keep_labels=True):
+            if isinstance(found, Program):
+                found = self._reader.facts(found)
+            self._request(found, inserts=False)
+
     def add_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
         """Add rules: text, a `.dl` file given as a path, a program, or rules."""
         self._refuse_closed()
@@ -153,7 +165,9 @@ class Transaction:
         self._open = False
         try:
             if kind is None:
-                self._changes = self._kb._commit(self._requested(), self._rules, self._reader)
+                self._changes = self._kb._commit(
+                    self._requested(), self._rules, self._reader, self._message
+                )
         finally:
             self._requests = []
             self._kb._end()

@@ -1,0 +1,171 @@
+"""RDF Patch: transactions of triples that are added and deleted, one a line.
+
+    H id <uuid:…> .        a header, about what follows
+    PA ex <http://example.org/> .
+    TX .                   a transaction begins
+    D ex:a ex:p ex:b .
+    A ex:a ex:p ex:c .
+    TC .                   and is complete; TA . throws it away
+
+Triples are written as in Turtle, one on a line. What stands outside of a transaction is one of its
+own. Blank nodes keep their labels, so that a later line can delete what an earlier one added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from corollary.core.dictionary import Dictionary
+from corollary.errors import InvalidInput
+from corollary.rdf import files, formats
+from corollary.rdf.triples import Triples
+
+_LETTERS = ("A", "D")
+_PIECE = 1 << 20  # bytes that are read at once
+
+
+@dataclass
+class PatchTransaction:
+    """One transaction: runs of added or deleted triples, in order, and the headers before it."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    requests: list[tuple[bool, Triples]] = field(default_factory=list)  # added or deleted
+
+    def __len__(self) -> int:
+        return sum(len(triples) for _, triples in self.requests)
+
+
+def read_patch(path: str | Path, dictionary: Dictionary) -> Iterator[PatchTransaction]:
+    """The transactions of a file, which may be compressed (`.gz`, `.zst`)."""
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput("E301", f"there is no file {path}", file=str(path))
+    with files.opened(path) as opened:
+        yield from _Reader(str(path), dictionary).transactions(_lines(opened))
+
+
+def _lines(opened: files.Opened) -> Iterator[bytes]:
+    rest = b""
+    while data := opened.read(_PIECE):
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def write_patch(
+    file: IO[str], transactions: Iterator[tuple[dict[str, str], list[str], list[str]]]
+) -> None:
+    """Write transactions: headers, lines of deleted and of added triples in N-Triples.
+
+    >>> import sys
+    >>> write_patch(sys.stdout, iter([({"version": "3"}, [], ["<a> <p> <b> ."])]))
+    H version "3" .
+    TX .
+    A <a> <p> <b> .
+    TC .
+    """
+    for headers, deleted, added in transactions:
+        for name, value in headers.items():
+            file.write(f'H {name} "{value}" .\n')
+        file.write("TX .\n")
+        file.writelines(f"D {line}\n" for line in deleted)
+        file.writelines(f"A {line}\n" for line in added)
+        file.write("TC .\n")
+
+
+class _Reader:
+    def __init__(self, name: str, dictionary: Dictionary) -> None:
+        self.name = name
+        self.dictionary = dictionary
+        self.prefixes: dict[str, str] = {}
+        self._lines: list[tuple[int, str, str]] = []  # number, letter, triple
+        self._headers: dict[str, str] = {}
+        self._open = False
+
+    def transactions(self, lines: Iterator[bytes]) -> Iterator[PatchTransaction]:
+        """All transactions, in order."""
+        number = 0
+        for number, raw in enumerate(lines, 1):
+            try:
+                line = raw.decode("utf-8").strip()
+            except UnicodeDecodeError:
+                raise self._wrong(number, "the line is not UTF-8") from None
+            if not line or line.startswith("#"):
+                continue
+            letter, _, rest = line.partition(" ")
+            rest = rest.strip()
+            if letter in _LETTERS:
+                self._lines.append((number, letter, rest))
+            elif letter == "TX":
+                if self._open:
+                    raise self._wrong(number, "TX inside a transaction")
+                yield from self._pending()
+                self._open = True
+            elif letter in ("TC", "TA"):
+                if not self._open:
+                    raise self._wrong(number, f"{letter} without TX")
+                self._open = False
+                if letter == "TC":
+                    yield self._taken()
+                else:
+                    self._lines = []
+            elif letter == "H":
+                name, _, value = rest.removesuffix(".").strip().partition(" ")
+                self._headers[name] = value.strip().strip('"')
+            elif letter in ("PA", "PD"):
+                name, _, iri = rest.removesuffix(".").strip().partition(" ")
+                name = name.strip('"').removesuffix(":")
+                if letter == "PA":
+                    self.prefixes[name] = iri.strip().strip("<>")
+                else:
+                    self.prefixes.pop(name, None)
+            else:
+                raise self._wrong(number, f"expected A, D, H, PA, PD, TX, TC or TA, found {letter}")
+        if self._open:
+            raise self._wrong(number, "the last transaction is not complete: TC is missing")
+        yield from self._pending()
+
+    def _pending(self) -> Iterator[PatchTransaction]:
+        """What stands outside of a transaction."""
+        if self._lines:
+            yield self._taken()
+
+    def _taken(self) -> PatchTransaction:
+        found = PatchTransaction(self._headers)
+        start = 0
+        lines = self._lines
+        for end in range(1, len(lines) + 1):
+            if end == len(lines) or lines[end][1] != lines[start][1]:
+                found.requests.append((lines[start][1] == "A", self._triples(lines[start:end])))
+                start = end
+        self._lines, self._headers = [], {}
+        return found
+
+    def _triples(self, lines: list[tuple[int, str, str]]) -> Triples:
+        try:
+            return self._parsed("\n".join(text for _, _, text in lines))
+        except InvalidInput:
+            for number, _, text in lines:
+                try:
+                    self._parsed(text)
+                except InvalidInput as error:
+                    raise self._wrong(number, error.message) from None
+            raise
+
+    def _parsed(self, text: str) -> Triples:
+        return formats.read_text(
+            text, self.dictionary, name=self.name, keep_labels=True, prefixes=self.prefixes
+        )
+
+    def _wrong(self, line: int, message: str) -> InvalidInput:
+        return InvalidInput(
+            "E508",
+            message,
+            "a line of RDF Patch is 'A <s> <p> <o> .', 'D <s> <p> <o> .', 'TX .' or 'TC .'",
+            file=self.name,
+            line=line,
+        )

@@ -1,0 +1,75 @@
+"""Programs in the table `rules`: one row a rule, found by a hash of the text."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.errors import InvalidProgram, Source
+from corollary.lang.printer import Printer
+from corollary.lang.program import Program
+from corollary.store import parquet
+from corollary.store.delta import Table, damage
+from corollary.store.layout import RULES_SCHEMA
+
+
+def hash_of(program: Program) -> str:
+    """The hash of the text of a program without its facts.
+
+    >>> hash_of(Program.parse("p(?x) :- q(?x) . p(1) .")) == hash_of(
+    ...     Program.parse("p(?x) :- q(?x) .")
+    ... )
+    True
+    """
+    rows = rows_of(program)
+    digest = hashlib.sha256()
+    for name, rule in zip(rows["name"], rows["rule"], strict=True):
+        digest.update(f"{name or ''}\0{rule}\0".encode())
+    return digest.hexdigest()[:32]
+
+
+def rows_of(program: Program) -> dict[str, list[str | None]]:
+    """The rules and constraints as text; IRIs are written out, so that a row stands alone."""
+    printer = Printer(well_known=False)
+    rules = (*program.rules, *program.constraints)
+    return {
+        "name": [rule.name for rule in rules],
+        "rule": [printer.rule(rule) for rule in rules],
+    }
+
+
+def write(table: Table, program: Program) -> str:
+    """Add a program unless it is there; returns its hash."""
+    name = hash_of(program)
+    if len(program.rules) + len(program.constraints) and not _find(table, name).num_rows:
+        rows = rows_of(program)
+        count = len(rows["rule"])
+        found = pa.table(
+            {"program": [name] * count, "position": range(count), **rows}, schema=RULES_SCHEMA
+        )
+        file = parquet.write(table, found, RULES_SCHEMA)
+        table.commit([file], RULES_SCHEMA)
+    return name
+
+
+def read(table: Table, name: str, rules: int) -> Program:
+    """The program of a hash, with so many rules and constraints."""
+    if not rules:
+        return Program()
+    rows = _find(table, name).sort_by("position")
+    # Two writers may have added the same program.
+    first = dict(zip(rows["position"].to_pylist(), rows["rule"].to_pylist(), strict=True))
+    text = "\n".join(first.values())
+    if len(first) != rules:
+        raise damage(table.folder, f"program {name} has {len(first)} rules instead of {rules}")
+    try:
+        return Program.parse(Source(f"{table.folder}", text))
+    except InvalidProgram as error:
+        raise damage(table.folder, f"program {name} cannot be read: {error.message}") from None
+
+
+def _find(table: Table, name: str) -> pa.Table:
+    rows = parquet.read(table, table.files(), RULES_SCHEMA)
+    return rows.filter(pc.equal(rows["program"], name))
