@@ -120,7 +120,14 @@ def test_python_sessions(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
 
 
-PYTHON_PAGES = ("explain.md", "knowledge-base.md", "modules.md", "rdflib.md", "specialize.md")
+PYTHON_PAGES = (
+    "explain.md",
+    "hybrid.md",
+    "knowledge-base.md",
+    "modules.md",
+    "rdflib.md",
+    "specialize.md",
+)
 
 
 @pytest.mark.parametrize("name", PYTHON_PAGES)

@@ -203,8 +203,8 @@ def rewrite(
     >>> for rule in found.rules:
     ...     print(Printer().rule(rule))
     p(?x, ?y) :- ASKED p bf(?x), e(?x, ?y) .
-    ASKED p bf(?y) :- ASKED p bf(?x), e(?x, ?y) .
     p(?x, ?z) :- ASKED p bf(?x), e(?x, ?y), p(?y, ?z) .
+    ASKED p bf(?y) :- ASKED p bf(?x), e(?x, ?y) .
     """
     asked = tuple(roots)
     wider: dict[Goal, None] = {}
