@@ -152,7 +152,7 @@ def _pattern(
     """Tables 5 and 6 for one pattern."""
     answer, cold = timed(lambda: _asked(kept, query))
     warm = [timed(lambda: _asked(kept, query))[1] for _ in range(WARM)]
-    tree = proof_tree(kept, query)
+    tree = proof_tree(kept, query) if name in _TABLE_5 else None
     expected = _look_up(kept, query, full)
     mean = sum(time.seconds for time in warm) / WARM
     paper = _TABLE_5.get(name, (None,) * 5)
@@ -168,9 +168,9 @@ def _pattern(
         "answers": len(answer.facts),
         "answers_per_second": len(answer.facts) / mean,
         "look_ups": answer.look_ups,
-        "leaves": tree.leaves,
-        "leaves_without": tree.leaves_without,
-        "reduction": tree.leaves_without / tree.leaves,
+        "leaves": tree and tree.leaves,
+        "leaves_without": tree and tree.leaves_without,
+        "reduction": tree and tree.leaves_without / tree.leaves,
         "paper_cold_ms": paper[0],
         "paper_warm_ms": paper[1],
         "paper_derived": paper[2],
