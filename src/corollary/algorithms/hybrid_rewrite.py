@@ -42,7 +42,7 @@ _ESTIMATES = 4  # rounds in which sizes of derived predicates are estimated
 _MANY = 1e12
 # A rule is unfolded for goals with other bound places, mostly for one or two of these. Rules that
 # derive any property are unfolded for each, and so are then all others for each of these.
-_WAYS = 6
+_WAYS, _AT_LEAST = 3, 100
 
 
 class Rules:
@@ -54,6 +54,7 @@ class Rules:
 
     def __init__(self, rules: Iterable[Rule], present: Collection[Predicate]) -> None:
         self.present = frozenset(present)
+        self.tangled = False  # whether goals for triples turned out to be too many
         self._by_head: dict[Predicate, list[Rule]] = {}
         self._apart: dict[Predicate, frozenset[int]] = {}
         self.rules = tuple(self._live(list(rules)))
@@ -207,6 +208,8 @@ def rewrite(
     ASKED p bf(?y) :- ASKED p bf(?x), e(?x, ?y) .
     """
     asked = tuple(roots)
+    if rules.tangled and any(goal.predicate.relation == TRIPLE for goal in asked):
+        return _whole(rules, asked, prematerialized)
     wider: dict[Goal, None] = {}
     complete: dict[Predicate, None] = {}
     while True:
@@ -214,6 +217,8 @@ def rewrite(
         for goal in asked:
             build.result.roots[goal] = build.ask(goal)
         if not build.run():
+            # If a rule derives any property, the next query will be no better.
+            rules.tangled = TRIPLES in rules.heads
             return _whole(rules, asked, prematerialized)
         if not build.widen():
             return build.result
@@ -290,7 +295,7 @@ class _Build:
 
     def run(self) -> bool:
         """Unfold goals until there are no others, or they are too many for the rules there are."""
-        left = _WAYS * (len(self.rules.rules) + _WAYS)
+        left = _WAYS * len(self.rules.rules) + _AT_LEAST
         while self._queue:
             goal = self._queue.popleft()
             whole = any(covers(p, goal.predicate) for p in self.complete)
