@@ -24,6 +24,7 @@ from benchmarks import (
     dynamite,
     equality,
     growing,
+    hybrid,
     lubm_data,
     lubm_one,
     proofs,
@@ -474,6 +475,22 @@ def test_rdf_load(capsys: pytest.CaptureFixture[str]) -> None:
     for row in rows:
         assert row["correct"]
         assert row["statements"] == row["distinct"] == 2 * 100_543
+
+
+@pytest.mark.slow
+def test_hybrid(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run(capsys, "hybrid", "--scale", "1", "--repeat", "1")
+    closure, *others = rows
+    assert closure["correct"]
+    assert closure["derived"] < closure["full_derived"] / 100
+    patterns = {row["pattern"]: row for row in others if row["case"] == "pattern"}
+    assert patterns.keys() == hybrid.PATTERNS.keys()
+    for name, row in patterns.items():
+        assert row["correct"]
+        if name in "1235":  # the paper's Table 6 has these, with 2 to 4 times fewer leaves
+            paper = row["paper_leaves_without"] / row["paper_leaves"]
+            assert row["leaves_without"] / row["leaves"] >= paper
+    assert [row["pattern"] for row in others if row["case"] == "overhead"] == list(patterns)
 
 
 def test_counts_that_differ_are_not_correct() -> None:

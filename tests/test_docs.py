@@ -123,6 +123,7 @@ def test_python_sessions(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 PYTHON_PAGES = (
     "explain.md",
+    "hybrid.md",
     "knowledge-base.md",
     "modules.md",
     "rdflib.md",

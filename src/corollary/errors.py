@@ -75,6 +75,10 @@ CODES: dict[str, str] = {
     "E507": "commit that a store cannot take",
     "E508": "malformed RDF Patch",
     "E509": "store that is not what follows from its facts",
+    "E580": "unknown mode of a knowledge base",
+    "E581": "hybrid mode with representatives of equal terms",
+    "E582": "patterns to materialize where everything is",
+    "E583": "proof tree of a query that is not unfolded",
 }
 
 

@@ -58,10 +58,11 @@ def home(atom: Atom) -> Predicate:
 
 def home_terms(atom: Atom) -> tuple[Term, ...]:
     """The terms that the predicate leaves open: subject and object, or the member of a class."""
-    return _open_terms(atom, home(atom))
+    return open_terms(atom, home(atom))
 
 
-def _open_terms(atom: Atom, predicate: Predicate) -> tuple[Term, ...]:
+def open_terms(atom: Atom, predicate: Predicate) -> tuple[Term, ...]:
+    """The terms that a predicate, which the atom belongs to, leaves open."""
     if predicate.relation != TRIPLE or predicate.property is None:
         return atom.terms
     subject, _, object_ = atom.terms
@@ -146,7 +147,7 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
 
     def pattern(atom: Atom, scope: dict[Variable, int]) -> Pattern:
         predicate = home(atom)
-        terms = _open_terms(atom, predicate)
+        terms = open_terms(atom, predicate)
         return Pattern(predicate, tuple([argument(term, scope) for term in terms]))
 
     def grouping(aggregate: Aggregate) -> Grouping:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.compile import TRIPLES, TYPES, constant_id, home, home_terms
+from corollary.core.compile import TRIPLES, TYPES, constant_id, covers, home, home_terms
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts, Support
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Variable
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Term, Variable
 
 Tables = Mapping[Predicate, Ids]
 
@@ -120,6 +120,38 @@ def body_tables(
         else:
             parts.append({pattern.predicate: np.zeros((len(bindings), 0), np.uint32)})
     return joined(parts)
+
+
+def narrow_atoms(atom: Atom, predicates: Iterable[Predicate]) -> Iterator[Atom]:
+    """The atom with the properties and classes of predicates in the place of its variables.
+
+    >>> from corollary.lang.parser import parse_atom
+    >>> from corollary.lang.syntax import IRI
+    >>> [found] = narrow_atoms(parse_atom("[?x, ?p, ?y]", {}, ""), [Predicate(TRIPLE, IRI("q"))])
+    >>> found.terms[1]
+    IRI(value='q')
+    """
+    wide = home(atom)
+    if wide not in (TRIPLES, TYPES):
+        yield atom
+        return
+    for predicate in predicates:
+        if predicate in (TRIPLES, TYPES) or not covers(wide, predicate):
+            continue
+        values: dict[Term, Term] = {}
+        for term, value in zip(
+            atom.terms[1:], (predicate.property, predicate.member_of), strict=True
+        ):
+            if value is not None and values.setdefault(term, value) != value:
+                break
+        else:
+            terms = tuple(values.get(term, term) for term in atom.terms)
+            # A constant is not replaced, and must be what the predicate has.
+            if all(
+                old == new or isinstance(old, Variable)
+                for old, new in zip(atom.terms, terms, strict=True)
+            ):
+                yield Atom(TRIPLE, terms)
 
 
 def first_rows(facts: Facts, number: int) -> Tables:

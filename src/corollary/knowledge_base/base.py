@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,26 +13,32 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
+from corollary.algorithms.hybrid import Hybrid
+from corollary.algorithms.hybrid_tree import Tree
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
 from corollary.core.compile import (
-    TRIPLES,
-    TYPES,
     CompiledRule,
     compile_rule,
-    covers,
     home,
     home_terms,
 )
-from corollary.core.dictionary import Dictionary
+from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
-from corollary.core.tables import Tables, encode, is_known
+from corollary.core.tables import Tables, encode, is_known, narrow_atoms
 from corollary.errors import InvalidInput, nearest
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
 from corollary.knowledge_base.equality import EqualityMaintainer
+from corollary.knowledge_base.hybrid import (
+    HybridSpecialized,
+    admitted,
+    check_mode,
+    make_hybrid,
+    proof_tree,
+)
 from corollary.knowledge_base.inconsistencies import Inconsistency, proved
 from corollary.knowledge_base.ontology import Specialized
 from corollary.knowledge_base.persistence import (
@@ -50,7 +56,7 @@ from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
+from corollary.lang.syntax import TRIPLE, Atom, Rule, Variable
 from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import OnError, OnProgress
 
@@ -60,6 +66,14 @@ if TYPE_CHECKING:
     from corollary.store.commits import Commit
 
 EQUALITY = ("rules", "rewrite")  # how terms that are owl:sameAs others are kept
+_Kept = (
+    Maintainer[Any]
+    | EqualityMaintainer[Any]
+    | Specialized[Any]
+    | Hybrid[Any]
+    | HybridSpecialized[Any]
+    | Resumed
+)
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
 
 
@@ -92,6 +106,8 @@ class KnowledgeBase:
         modules: bool = True,
         equality: str = "rules",
         specialize: bool = True,
+        mode: str = "materialized",
+        materialize: Sequence[str | Atom] = (),
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> None:
@@ -103,6 +119,10 @@ class KnowledgeBase:
         false (`Specialized`). With `equality="rewrite"`, one term stands for all that are
         `owl:sameAs` it, in a program with the rules eq-* (`EqualityMaintainer`); its rules are not
         written out.
+
+        With `mode="hybrid"`, only explicit facts and the answers to some patterns are kept, those
+        about schemas and those of `materialize`; all others are derived when they are asked for
+        (`Hybrid`). Transactions then tell of changes of what is kept.
         """
         if isinstance(program, str):
             program = Program.parse(program)
@@ -114,23 +134,26 @@ class KnowledgeBase:
             raise InvalidInput(
                 "E341", f"there is no equality by {equality}", f"there are {', '.join(EQUALITY)}"
             )
+        check_mode(mode, equality, materialize)
+        self._mode = mode
         self._dictionary = Dictionary()
         self._engine = make_engine(
             engine, self._dictionary, threads=threads, limit_memory=limit_memory
         )
-        self._options = {"algorithm": algorithm, "modules": modules}
-        self._equality = equality
-        make = _kind_of(program, equality, specialize=specialize)
-        self._maintainer: Maintainer[Any] | EqualityMaintainer[Any] | Specialized[Any] | Resumed = (
-            make(
-                program.without_facts(),
-                self._engine.facts(encode(program.facts, self._dictionary)),
-                self._engine,
-                **self._options,
-            )
-        )
         self._prefixes = dict(program.prefixes)
         self._arities = dict(program.arities)
+        self._options = {"algorithm": algorithm, "modules": modules}
+        self._equality = equality
+        self._patterns = tuple(self._pattern(pattern) for pattern in materialize)
+        make = _kind_of(program, equality, specialize=specialize)
+        if mode == "hybrid":
+            make = partial(make_hybrid, materialize=self._patterns, specialize=specialize)
+        self._maintainer: _Kept = make(
+            program.without_facts(),
+            self._engine.facts(encode(program.facts, self._dictionary)),
+            self._engine,
+            **self._options,
+        )
         self._version = 0
         self._transaction: Transaction | None = None
         self._persistence: Persistence | None = None
@@ -250,6 +273,11 @@ class KnowledgeBase:
         return kept.specialized if isinstance(kept, Specialized | Resumed) else kept.program
 
     @property
+    def mode(self) -> str:
+        """`materialized` or `hybrid`."""
+        return self._mode
+
+    @property
     def version(self) -> int:
         """How many transactions there were, or the version of the store."""
         return self._version
@@ -281,7 +309,7 @@ class KnowledgeBase:
         return relation_table(explicit, derived, names, self._dictionary)
 
     def count(self, pattern: str | Atom | None = None) -> int:
-        """How many facts there are, or match a pattern as for `facts`."""
+        """How many facts there are (hybrid: are kept), or match a pattern as for `facts`."""
         if pattern is None:
             kept = self._maintainer
             return kept.count() if isinstance(kept, EqualityMaintainer) else len(kept.facts)
@@ -301,6 +329,25 @@ class KnowledgeBase:
         """
         proof = self._maintainer.explain(self._pattern(fact))
         return replace(proof, prefixes=self.prefixes)
+
+    def explain_plan(self, pattern: str | Atom) -> Tree:
+        """How a hybrid knowledge base answers a pattern: the proof tree, with leaves and sizes.
+
+        >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .", mode="hybrid")
+        >>> print(kb.explain_plan("q(?x)"))
+        q(?x)   unfolded, 2 facts
+        └─ by q(?x) :- p(?x, ?y)
+           └─ p(?x, ?y)   look-up, 2 facts
+        leaves: 1 (without pre-materialization: 1), derived: 2, look-ups: 3
+        """
+        if self._mode != "hybrid":
+            raise InvalidInput(
+                "E583",
+                "only hybrid knowledge bases unfold queries",
+                'KnowledgeBase(…, mode="hybrid") is one; kb.explain proves a fact',
+            )
+        tree = proof_tree(self._hybrid(), self._pattern(pattern))
+        return replace(tree, prefixes=self.prefixes)
 
     def inconsistencies(self, *, limit: int | None = 3) -> list[Inconsistency]:
         """The constraints that the facts contradict, each with up to `limit` proofs.
@@ -356,18 +403,22 @@ class KnowledgeBase:
             f"did you mean {close}?" if close else "triples are written [?s, ?p, ?o]",
         )
 
-    def _matching(self, atom: Atom) -> Any:
-        """The facts that match an atom.
+    def _matching(self, atom: Atom, admissible: Mapping[int, Ids] | None = None) -> Any:
+        """The facts that match an atom, with admissible ids at some places.
 
         An atom with a variable property or class is read as one for each property or class, so that
         no table of all triples is made, which updates would have to keep.
         """
+        if self._mode == "hybrid":
+            return self._hybrid().answer(atom, admissible).facts
+        if admissible:
+            return admitted(self._matching(atom), admissible, self._engine)
         if isinstance(self._maintainer, EqualityMaintainer):
             return self._maintainer.matching(atom)
         facts = self._maintainer.facts
         whole: list[Predicate] = []
         rules: list[CompiledRule] = []
-        for narrow in _narrow(atom, facts):
+        for narrow in narrow_atoms(atom, facts.predicates()):
             terms = home_terms(narrow)
             if len({*terms}) == len(terms) and all(isinstance(term, Variable) for term in terms):
                 whole.append(home(narrow))
@@ -376,9 +427,18 @@ class KnowledgeBase:
         found = facts.only(whole)
         return found.union(self._engine.derive(rules, facts).facts) if rules else found
 
+    def _hybrid(self) -> Hybrid[Any] | HybridSpecialized[Any]:
+        """What derives answers, in hybrid mode."""
+        kept = self._maintainer
+        found: Any = kept.kept if isinstance(kept, Resumed) else kept
+        assert isinstance(found, Hybrid | HybridSpecialized), "made so in this mode"
+        return found
+
     def _anew(self) -> Any:
         """Everything derived again from the explicit facts, to compare with."""
         make = _kind_of(self.program, self._equality, specialize=True)
+        if self._mode == "hybrid":
+            make = partial(make_hybrid, materialize=self._patterns)
         return make(self.program, self._maintainer.explicit, self._engine)
 
     # -- for transactions --------------------------------------------------------------------------
@@ -449,31 +509,6 @@ def _kind_of(program: Program, equality: str, *, specialize: bool) -> Any:
     if equality == "rewrite":
         return EqualityMaintainer
     return Specialized if specialize and is_specializable(program) else Maintainer
-
-
-def _narrow(atom: Atom, facts: Facts) -> Iterator[Atom]:
-    """The atom with the properties and classes that there are in the place of its variables."""
-    wide = home(atom)
-    if wide not in (TRIPLES, TYPES):
-        yield atom
-        return
-    for predicate in facts.predicates():
-        if not covers(wide, predicate):
-            continue
-        values: dict[Term, Term] = {}
-        for term, value in zip(
-            atom.terms[1:], (predicate.property, predicate.member_of), strict=True
-        ):
-            if value is not None and values.setdefault(term, value) != value:
-                break
-        else:
-            terms = tuple(values.get(term, term) for term in atom.terms)
-            # A constant is not replaced, and must be what the predicate has.
-            if all(
-                old == new or isinstance(old, Variable)
-                for old, new in zip(atom.terms, terms, strict=True)
-            ):
-                yield Atom(TRIPLE, terms)
 
 
 def _statements(program: Program) -> tuple[Rule, ...]:

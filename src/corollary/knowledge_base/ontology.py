@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic
+from typing import Any, Generic
 
 from corollary.algorithms.aggregates import is_internal
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
@@ -168,10 +168,9 @@ class Specialized(Generic[F]):
         if self._given:
             added = tuple(rule for rule in added if rule not in state.pure)
             explicit = explicit.without(state.split.predicates).union(state.closed)
-        self._main = Maintainer(
+        self._main: Maintainer[F] = self._maintained(
             Program.of(added),
             explicit,
-            engine,
             algorithm=algorithm,
             modules=modules,
             coarse=coarse,
@@ -185,6 +184,10 @@ class Specialized(Generic[F]):
         self._settle(Changes(everything, self._nothing, statistics=self.statistics))
         if known is not None:
             self._main.begin()
+
+    def _maintained(self, program: Program, explicit: F, **options: Any) -> Any:
+        """The main maintainer."""
+        return Maintainer(program, explicit, self.engine, **options)
 
     @property
     def program(self) -> Program:

@@ -14,7 +14,9 @@ from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.engines import make_engine
+from corollary.knowledge_base.hybrid import make_hybrid
 from corollary.knowledge_base.results import TRIPLES_NAME
+from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
 
@@ -41,6 +43,11 @@ class Resumed:
     @cached_property
     def _kept(self) -> Any:
         return self._make(self._explicit, self._facts)
+
+    @property
+    def kept(self) -> Any:
+        """What keeps it up to date, and answers queries in hybrid mode. Not to be updated."""
+        return self._kept
 
     @property
     def _begun(self) -> bool:
@@ -118,7 +125,12 @@ def open_knowledge_base(
     facts, explicit = facts_of(opened, engine)
     program, kb._options, kb._equality = snapshot.program, dict(options), snapshot.commit.equality
 
+    kb._mode = snapshot.mode
+
     def begun(explicit: Any, facts: Any) -> Any:
+        if kb._mode == "hybrid":  # what is kept is small, and made again
+            patterns = kb._patterns
+            return make_hybrid(program, explicit, engine, materialize=patterns, **options)
         kept = make(program, kb._equality)(program, explicit, engine, known=facts, **options)
         if isinstance(kept, Maintainer):
             kept.begin()
@@ -128,6 +140,7 @@ def open_knowledge_base(
     kb._prefixes = dict(program.prefixes)
     widths = {name: count.width for name, count in snapshot.statistics.relations.items()}
     kb._arities = {**{n: w for n, w in widths.items() if n != TRIPLES_NAME}, **program.arities}
+    kb._patterns = tuple(map(kb._pattern, snapshot.commit.materialize))
     kb._version = snapshot.version
     kb._transaction = kb._last = None
     return kb
@@ -157,7 +170,8 @@ def save_knowledge_base(kb: KnowledgeBase, path: str | Path, *, message: str) ->
         kb._last or Statistics("semi-naive", "materialization from scratch"),
         message=message,
         equality=kb._equality,
-        mode="materialized",
+        mode=kb.mode,
+        materialize=[Printer().atom(pattern) for pattern in kb._patterns],
     )
     kb._version = kb._persistence.version
     return kb._version

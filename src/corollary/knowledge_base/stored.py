@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -292,6 +292,7 @@ def save(
     message: str,
     equality: str,
     mode: str,
+    materialize: Sequence[str] = (),
 ) -> Persistence:
     """Write everything as the first version of a store that is empty."""
     hidden = _auxiliary(explicit)
@@ -339,6 +340,7 @@ def save(
         message=message,
         equality=equality,
         mode=mode,
+        materialize=materialize,
     )
     cache.write(store, version, [columns_of(facts, explicit, dictionary)], dictionary.arrays())
     return Persistence(

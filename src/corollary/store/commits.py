@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -61,6 +61,7 @@ class Commit:
     rules: int = 0
     mode: str = "materialized"
     equality: str = "rules"
+    materialize: Sequence[str] = ()  # patterns whose answers a hybrid store keeps, as text
     terms: int = 0
     batch: str | None = None
     changes: str = "none"  # where they are: table, facts (all are new), none, diff (not written)

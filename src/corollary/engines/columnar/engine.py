@@ -28,6 +28,7 @@ from corollary.engines.columnar.facts import (
     settled,
     unknown,
 )
+from corollary.engines.columnar.guard import guard_into
 from corollary.engines.columnar.join import Body, Source, solve
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import turned
@@ -340,6 +341,8 @@ class ColumnarEngine:
         if plain and rename_into(rule, reading.atoms, sink):
             return
         if plain and compose_into(rule, reading.atoms, reading.first, sink):
+            return
+        if plain and guard_into(rule, reading.atoms, sink, self.space):
             return
         sources = [Source(p.arguments, r) for p, r in zip(rule.body, reading.atoms, strict=True)]
         sources += [self._grouped(grouping, groups) for grouping in rule.groupings]
