@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -41,6 +41,10 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import OnError, OnProgress
+
+if TYPE_CHECKING:
+    from corollary.query.engine import QueryEngine
+    from corollary.query.results import Solutions, TripleTable
 
 EQUALITY = ("rules", "rewrite")  # how terms that are owl:sameAs others are kept
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
@@ -116,6 +120,9 @@ class KnowledgeBase:
         self._prefixes = dict(program.prefixes)
         self._arities = dict(program.arities)
         self._version = 0
+        self._threads = threads
+        self._changed: dict[Predicate, int] = {}  # the version that changed each last
+        self._query_engine: QueryEngine | None = None  # made when first asked
         self._transaction: Transaction | None = None
 
     # -- changes ---------------------------------------------------------------------------------
@@ -186,6 +193,33 @@ class KnowledgeBase:
         if atom.relation != TRIPLE:
             names = tuple(f"arg{number}" for number in range(len(atom.terms)))
         return relation_table(explicit, derived, names, self._dictionary)
+
+    def query(self, text: str) -> Solutions | TripleTable | bool:
+        """Answer a SPARQL 1.1 query over all triples, explicit and derived.
+
+        SELECT gives `Solutions` and CONSTRUCT and DESCRIBE a `TripleTable`, tables with terms as
+        N-Triples writes them; ASK gives a bool. The prefixes of the knowledge base need not be
+        declared. Facts of plain relations are no triples, and not found.
+
+        >>> kb = KnowledgeBase("[?x, :knows, ?y] :- [?y, :knows, ?x] . [:a, :knows, :b] .")
+        >>> kb.query("SELECT ?x { ?x :knows :a }").to_pylist()
+        [{'x': '<http://example.org/b>'}]
+        >>> kb.query("ASK { :b :knows :b }")
+        False
+        """
+        return self._queries().query(text, self.prefixes)
+
+    def explain_query(self, text: str) -> str:
+        """The SQL that answers a query, and how the database carries it out."""
+        return self._queries().explain(text, self.prefixes)
+
+    def _queries(self) -> QueryEngine:
+        if self._query_engine is None:
+            # rdflib and DuckDB are loaded by those who query.
+            from corollary.knowledge_base.queries import query_engine
+
+            self._query_engine = query_engine(self, self._threads)
+        return self._query_engine
 
     def count(self, pattern: str | Atom | None = None) -> int:
         """How many facts there are, or match a pattern as for `facts`."""
@@ -319,6 +353,8 @@ class KnowledgeBase:
         statistics.seconds["update"] = time.perf_counter() - started
         self._prefixes, self._arities = reader.prefixes, reader.arities
         self._version += 1
+        for facts in (done.inserted, done.deleted):
+            self._changed.update(dict.fromkeys(facts.predicates(), self._version))
         return TransactionChanges(
             self._version,
             statistics,

@@ -1,0 +1,61 @@
+"""SPARQL over a knowledge base: its triples as a source of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from typing import TYPE_CHECKING, Any
+
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.knowledge_base.equality import EqualityMaintainer
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, Variable
+from corollary.query.database import Database
+from corollary.query.engine import QueryEngine
+
+if TYPE_CHECKING:
+    from corollary.knowledge_base.base import KnowledgeBase
+
+_X, _Y = Variable("x"), Variable("y")
+
+
+class Materialized:
+    """The triples of a materialization, as they are when asked for."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._kb = kb
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The terms of the knowledge base."""
+        return self._kb._dictionary
+
+    def predicates(self) -> Collection[Predicate]:
+        """The properties and classes that there are."""
+        facts: Any = self._kb._maintainer.facts
+        return [p for p in facts.predicates() if p.relation == TRIPLE]
+
+    def rows(self, predicate: Predicate) -> Ids:
+        """The triples of one of them; representatives stand for all that equals them."""
+        kept = self._kb._maintainer
+        if not isinstance(kept, EqualityMaintainer):
+            return kept.facts.rows(predicate)
+        assert predicate.property is not None, "triples are kept by property"
+        terms = (
+            (_X, predicate.property, _Y)
+            if predicate.member_of is None
+            else (_X, TYPE, predicate.member_of)
+        )
+        return kept.matching(Atom(TRIPLE, terms)).rows(predicate)
+
+    def stamp(self, predicate: Predicate | None = None) -> Hashable:
+        """The version that changed it last."""
+        if predicate is None:
+            return self._kb.version
+        return self._kb._changed.get(predicate, 0)
+
+
+def query_engine(kb: KnowledgeBase, threads: int) -> QueryEngine:
+    """What answers queries about a knowledge base."""
+    source = Materialized(kb)
+    return QueryEngine(Database(source, threads=threads), source.dictionary)
+
