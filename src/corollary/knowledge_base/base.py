@@ -201,10 +201,10 @@ class KnowledgeBase:
         N-Triples writes them; ASK gives a bool. The prefixes of the knowledge base need not be
         declared. Facts of plain relations are no triples, and not found.
 
-        >>> kb = KnowledgeBase("[?x, :knows, ?y] :- [?y, :knows, ?x] . [:a, :knows, :b] .")
-        >>> kb.query("SELECT ?x { ?x :knows :a }").to_pylist()
-        [{'x': '<http://example.org/b>'}]
-        >>> kb.query("ASK { :b :knows :b }")
+        >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
+        >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
+        [{'x': '<b>'}]
+        >>> kb.query("ASK { <b> <knows> <b> }")
         False
         """
         return self._queries().query(text, self.prefixes)

@@ -38,14 +38,16 @@ class Materialized:
         """The triples of one of them; representatives stand for all that equals them."""
         kept = self._kb._maintainer
         if not isinstance(kept, EqualityMaintainer):
-            return kept.facts.rows(predicate)
+            found: Ids = kept.facts.rows(predicate)
+            return found
         assert predicate.property is not None, "triples are kept by property"
         terms = (
             (_X, predicate.property, _Y)
             if predicate.member_of is None
             else (_X, TYPE, predicate.member_of)
         )
-        return kept.matching(Atom(TRIPLE, terms)).rows(predicate)
+        full: Ids = kept.matching(Atom(TRIPLE, terms)).rows(predicate)
+        return full
 
     def stamp(self, predicate: Predicate | None = None) -> Hashable:
         """The version that changed it last."""
@@ -58,4 +60,3 @@ def query_engine(kb: KnowledgeBase, threads: int) -> QueryEngine:
     """What answers queries about a knowledge base."""
     source = Materialized(kb)
     return QueryEngine(Database(source, threads=threads), source.dictionary)
-

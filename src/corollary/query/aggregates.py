@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 
 from corollary.query.functions import arithmetic, text_of_value
 from corollary.query.values import Value, number
@@ -13,7 +12,10 @@ def _sum(values: Sequence[Value], separator: str) -> Value:
     numbers: list[Value] = [number(value) for value in values]
     if all(type(found) is int for found in numbers):
         return sum(found for found in numbers if isinstance(found, int))
-    return reduce(lambda one, two: arithmetic("+", one, two), numbers, 0)
+    total: Value = 0
+    for found in numbers:
+        total = arithmetic("+", total, found)
+    return total
 
 
 def _average(values: Sequence[Value], separator: str) -> Value:

@@ -191,9 +191,7 @@ class Evaluator:
         if len(known) > _REMEMBERED:
             known.clear()
         found = []
-        for row, key in zip(
-            zip(*values, strict=True), zip(*columns, strict=True), strict=True
-        ):
+        for row, key in zip(zip(*values, strict=True), zip(*columns, strict=True), strict=True):
             if not volatile and key in known:
                 found.append(known[key])
                 continue

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterable
+from inspect import Parameter, Signature
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from corollary.core.dictionary import Ids
 from corollary.errors import OperationFailed
@@ -132,9 +134,7 @@ class Database:
             )
             parts.append((rows[:, 0], property_, object_))
         empty = np.zeros(0, np.uint32)
-        s, p, o = (
-            np.concatenate([empty, *(part[place] for part in parts)]) for place in range(3)
-        )
+        s, p, o = (np.concatenate([empty, *(part[place] for part in parts)]) for place in range(3))
         return {"s": s, "o": o} if name == "types" else {"s": s, "p": p, "o": o}
 
     def _load(self, name: str, columns: dict[str, Ids]) -> None:
@@ -152,25 +152,32 @@ class Database:
             kinds = [f"{kind}[]" for kind in kinds]
         result = "BOOLEAN" if call.wanted == "condition" else "VARCHAR"
         function = Evaluator(call, self._lookup, self._kinds)
-        self._register(call.name, function.__call__, kinds, result, volatile=call.volatile)
+        self._register(call.name, function, kinds, result, volatile=call.volatile)
         self._functions.add(call.name)
 
     def _register(
         self,
         name: str,
         function: Callable[..., Any],
-        takes: list[str],
+        takes: list[Any],
         gives: str,
         *,
         volatile: bool = False,
     ) -> None:
+
+        def called(*columns: pa.ChunkedArray) -> pa.Array:
+            return function(*columns)
+
+        # DuckDB counts the parameters by the signature.
+        places = [Parameter(f"c{n}", Parameter.POSITIONAL_ONLY) for n in range(len(takes))]
+        called.__signature__ = Signature(places)  # type: ignore[attr-defined]
         self._connection.create_function(
             name,
-            function,
+            called,
             takes,
             gives,
-            type="arrow",
-            null_handling="special",
+            type=PythonUDFType.ARROW,
+            null_handling=FunctionNullHandling.SPECIAL,
             side_effects=volatile,
         )
 

@@ -95,7 +95,7 @@ class QueryEngine:
         plan.clock.now = datetime.now(UTC).isoformat(timespec="milliseconds")
         found = self._runner.run(plan)
         if plan.form == "ASK":
-            return found.num_rows > 0
+            return bool(found.num_rows > 0)
         columns = {}
         for variable, column, kept in zip(
             plan.variables, found.columns, plan.columns, strict=False
@@ -105,9 +105,8 @@ class QueryEngine:
                 array = self._runner.texts(array)
             columns[variable] = array.cast(pa.large_string())
         if plan.form == "SELECT":
-            if not columns:
-                return Solutions(pa.table({}).slice(0, 0))
-            return Solutions(pa.table(columns))
+            # Solutions without variables count too.
+            return Solutions(pa.table(columns) if columns else found.select([]))
         if plan.form == "CONSTRUCT":
             return constructed(plan.template, columns, found.num_rows)
         return described(self._runner, self._dictionary, plan, columns)

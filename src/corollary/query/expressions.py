@@ -105,6 +105,11 @@ def _compile(node: Any, into: Expression) -> Function:
     return _call(node, name.removeprefix("Builtin_").upper(), into)
 
 
+def _listed(node: Any) -> list[Any]:
+    """The expressions of a list; the parser takes an empty one for rdf:nil."""
+    return node if isinstance(node, list) else [] if node == rdflib.RDF.nil else [node]
+
+
 def _input(place: int) -> Function:
     def value(row: Row) -> Value:
         found = row[place]
@@ -118,8 +123,8 @@ def _input(place: int) -> Function:
 def _call(node: CompValue, name: str, into: Expression) -> Function:
     names = _SUBSTR if name == "SUBSTR" else _ARGUMENTS
     given = [node[key] for key in names if key in node]
-    if len(given) == 1 and isinstance(given[0], list):
-        given = list(given[0])
+    if name == "CONCAT":
+        given = _listed(node.arg)
     if name in functions.VOLATILE:
         into.volatile = True
         volatile = functions.VOLATILE[name]
@@ -222,8 +227,7 @@ def _relational(node: CompValue, into: Expression) -> Function:
     if node.op in COMPARISONS:
         compare, two = COMPARISONS[node.op], _compile(node.other, into)
         return lambda row: compare(one(row), two(row))
-    given = node.other if isinstance(node.other, list) else []
-    tests = [_compile(part, into) for part in given]
+    tests = [_compile(part, into) for part in _listed(node.other)]
 
     def among(row: Row) -> bool:
         value, fault = one(row), False
@@ -251,8 +255,7 @@ def _if(node: CompValue, into: Expression) -> Function:
 
 
 def _coalesce(node: CompValue, into: Expression) -> Function:
-    given = node.arg if isinstance(node.arg, list) else [node.arg]
-    parts = [_compile(part, into) for part in given]
+    parts = [_compile(part, into) for part in _listed(node.arg)]
 
     def value(row: Row) -> Value:
         for part in parts:
@@ -266,8 +269,7 @@ def _coalesce(node: CompValue, into: Expression) -> Function:
 
 
 def _exists(node: CompValue, into: Expression) -> Function:
-    known = _input(into.place(node))
-    return known
+    return _input(into.place(node))
 
 
 def _now(node: CompValue, into: Expression) -> Function:

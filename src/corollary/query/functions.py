@@ -68,7 +68,7 @@ def arithmetic(sign: str, one: Value, two: Value) -> Value:
         assert isinstance(right, Decimal), "both were promoted"
         return {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}[sign](left, right)
     found: Number = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](left, right)
-    return single(found) if isinstance(left, Single) else found
+    return single(as_float(found)) if isinstance(left, Single) else found
 
 
 def _divided(left: Number, right: Number) -> Number:
@@ -89,12 +89,14 @@ def _divided(left: Number, right: Number) -> Number:
 
 def negated(value: Value) -> Value:
     found = number(value)
-    return Single(-found) if isinstance(found, Single) else -found
+    if isinstance(found, float):
+        return Single(-found) if isinstance(found, Single) else -found
+    return -found
 
 
 def _absolute(value: Value) -> Value:
     found = number(value)
-    return Single(abs(found)) if isinstance(found, Single) else abs(found)
+    return negated(found) if found < 0 else found
 
 
 def _to_whole(
@@ -162,8 +164,7 @@ def _substr(value: Value, start: Value, length: Value | None = None) -> Value:
 
 
 def _round(value: Number) -> Number:
-    rounded = number(_ROUND(value))
-    return rounded
+    return number(_ROUND(value))
 
 
 def _strbefore(one: Value, two: Value) -> Value:
@@ -362,12 +363,19 @@ def _cast_from_text(value: Value) -> None:
 def _cast_string(value: Value) -> Value:
     if isinstance(value, BlankNode):
         raise Fault
-    if isinstance(value, Decimal):
-        shown = decimal_text(value)
-        return shown.removesuffix(".0")
-    if isinstance(value, float) and not isinstance(value, Single):
-        return double_text(value)
-    return text_of_value(value)
+    try:
+        return "true" if boolean(value) else "false"
+    except Fault:
+        pass
+    try:
+        found = number(value)
+    except Fault:
+        return text_of_value(value)
+    if isinstance(found, float):
+        if not found or 1e-6 <= abs(found) < 1e6:  # XPath writes others with exponents
+            return decimal_text(Decimal(repr(float(found)))).removesuffix(".0")
+        return double_text(found)
+    return str(found) if isinstance(found, int) else decimal_text(found).removesuffix(".0")
 
 
 def _cast_date_time(value: Value) -> Value:
@@ -402,9 +410,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "LANGMATCHES": _langmatches,
     "DATATYPE": _datatype,
     "ABS": _absolute,
-    "CEIL": _to_whole(
-        lambda d: d.to_integral_value(ROUND_CEILING), lambda f: float(math.ceil(f))
-    ),
+    "CEIL": _to_whole(lambda d: d.to_integral_value(ROUND_CEILING), lambda f: float(math.ceil(f))),
     "FLOOR": _to_whole(lambda d: d.to_integral_value(ROUND_FLOOR), lambda f: float(math.floor(f))),
     "ROUND": _ROUND,
     "CONCAT": _concat,

@@ -109,6 +109,8 @@ def _valid(table: pa.Table) -> pa.Table:
 def _distinct(table: pa.Table) -> pa.Table:
     if not len(table):
         return table
-    return table.group_by(list(TRIPLE_COLUMNS), use_threads=False).aggregate([]).select(
-        list(TRIPLE_COLUMNS)
+    return (
+        table.group_by(list(TRIPLE_COLUMNS), use_threads=False)
+        .aggregate([])
+        .select(list(TRIPLE_COLUMNS))
     )

@@ -81,10 +81,8 @@ def _aggregate(
     if argument is None:
         return _count_rows(relation, alias, distinct=distinct), "text"
     column = relation.columns.get(argument)
-    if column is None:
-        sql, kind = NULLS["id"], "id"
-    else:
-        sql, kind = f"{alias}.{column.name}", column.kind
+    kind: Kind = "id" if column is None else column.kind
+    sql = NULLS["id"] if column is None else f"{alias}.{column.name}"
     if name == "Count":
         return _written(f"count({'DISTINCT ' if distinct else ''}{sql})"), "text"
     if name == "Sample":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import rdflib
 from pyparsing import ParseBaseException, Suppress
@@ -15,6 +15,7 @@ from rdflib.plugins.sparql.algebra import translateQuery
 from rdflib.plugins.sparql.parserutils import CompValue, Param
 
 from corollary.errors import Diagnostic, InvalidInput, InvalidProgram, Source, Span
+from corollary.query.scope import Mistake, check
 
 _NAME = "<query>"
 _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
@@ -48,12 +49,14 @@ def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
         normalized, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
         try:
             tree = grammar.parseQuery(text)
-            _check(source, tree)
+            check(tree[1])
             query = translateQuery(tree, initNs=dict(prefixes))
         except ParseBaseException as error:
             raise _syntax(source, error) from None
-        except InvalidInput:
-            raise
+        except Mistake as error:
+            start = max(text.find(error.about), 0)
+            span = Span(source, start, start + len(error.about))
+            raise InvalidProgram([Diagnostic("E560", error.message, span)]) from None
         except RecursionError:
             raise InvalidInput("E560", "the query is nested too deeply") from None
         except Exception as error:
@@ -63,7 +66,7 @@ def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
             rdflib.NORMALIZE_LITERALS = normalized
     if "projection" not in tree[1] and query.algebra.name == "SelectQuery":
         query.algebra.PV = _in_order(query.algebra.PV, text)
-    base = next((str(part.iri) for part in tree[0] if part.name == "Base"), None)
+    base = next((str(part.iri) for part in [*tree[0]][::-1] if part.name == "Base"), None)
     return Parsed(source, query.algebra, base)
 
 
@@ -124,10 +127,6 @@ def _mistake(source: Source, message: str) -> InvalidInput:
     return InvalidProgram([Diagnostic("E560", message, Span(source, 0, 1))])
 
 
-def _check(source: Source, tree: Any) -> None:
-    """Mistakes that the grammar lets pass."""
-
-
 # In `!(^p)` the library's grammar drops p.
-_inverse = grammar.PathOneInPropertySet.exprs[-1]
+_inverse: Any = cast(Any, grammar.PathOneInPropertySet).exprs[-1]
 _inverse.expr = Suppress("^") + Param("part", grammar.iri | grammar.A)

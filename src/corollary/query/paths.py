@@ -8,6 +8,7 @@ there; else all its pairs are found.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import rdflib
@@ -104,7 +105,7 @@ def _sequence(t: Translation, parts: Sequence[Any], start: int | None, end: int 
         f"({_path(t, part, start if n == 0 else None, end if n == last else None)}) AS {alias}"
         for n, (part, alias) in enumerate(zip(parts, aliases, strict=True))
     )
-    conditions = [f"{a}.o = {b}.s" for a, b in zip(aliases, aliases[1:], strict=False)]
+    conditions = [f"{a}.o = {b}.s" for a, b in pairwise(aliases)]
     # Said here as well, so that what follows begins at the constant and not everywhere.
     conditions += [f"{aliases[0]}.s = {start}"] if start is not None else []
     conditions += [f"{aliases[-1]}.o = {end}"] if end is not None else []
@@ -116,7 +117,8 @@ def _negated(t: Translation, path: NegatedPath) -> str:
     table, columns = _scan(t, None, None, None)
     s, p, o = (columns[place] for place in range(3))
     forward = [a for a in path.args if isinstance(a, rdflib.URIRef)]
-    backward = [a.part for a in path.args if not isinstance(a, rdflib.URIRef)]
+    inverse: list[Any] = [a for a in path.args if not isinstance(a, rdflib.URIRef)]
+    backward = [a.part for a in inverse]
     parts = []
     if forward or not backward:
         parts.append(f"SELECT {s} AS s, {o} AS o FROM {table} AS n WHERE {_none_of(t, p, forward)}")

@@ -83,9 +83,7 @@ def as_texts(t: Translation, relation: Relation, variables: Iterable[str]) -> Re
     listed = [
         f"{by[v]} AS {c.name}" if v in by else f"r.{c.name}" for v, c in relation.columns.items()
     ] + [f"r.{name}" for name in relation.hidden()]
-    columns = {
-        v: replace(c, kind="text") if v in by else c for v, c in relation.columns.items()
-    }
+    columns = {v: replace(c, kind="text") if v in by else c for v, c in relation.columns.items()}
     return replace(relation, sql=f"SELECT {select(listed)} FROM ({sql}) AS r", columns=columns)
 
 

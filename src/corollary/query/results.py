@@ -13,7 +13,6 @@ from corollary.core.terms import term_of
 from corollary.lang.syntax import Constant
 
 if TYPE_CHECKING:
-    import pandas as pd
     import polars as pl
 
 TRIPLE_COLUMNS = ("subject", "predicate", "object")
@@ -42,7 +41,7 @@ class Answer:
         """The table."""
         return self.table
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Any:
         """The table as a pandas frame."""
         return self.table.to_pandas()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import rdflib
 from rdflib.plugins.sparql.parserutils import CompValue
@@ -12,6 +12,7 @@ from rdflib.plugins.sparql.parserutils import CompValue
 from corollary.core.dictionary import Dictionary
 from corollary.query import relations
 from corollary.query.conditions import (
+    Exists,
     Scope,
     call,
     condition,
@@ -30,12 +31,10 @@ from corollary.query.relations import UNIT, Translation, names, select
 from corollary.query.terms import constant
 
 
-def translate(
-    parsed: Parsed, dialect: Dialect, dictionary: Dictionary, number: int = 0
-) -> Plan:
+def translate(parsed: Parsed, dialect: Dialect, dictionary: Dictionary, number: int = 0) -> Plan:
     """The plan of a query; plans of one database have different numbers."""
     algebra = parsed.algebra
-    form: Form = algebra.name.removesuffix("Query").upper()
+    form = cast(Form, algebra.name.removesuffix("Query").upper())
     plan = Plan(form, Clock(), number)
     t = Translation(plan, dialect, dictionary, parsed.base)
     if algebra.datasetClause:
@@ -199,9 +198,7 @@ def _filtered(t: Translation, relation: Relation, conditions: Sequence[Any]) -> 
     return replace(relation, sql=f"SELECT {listed} FROM ({sql}) AS {alias} WHERE {where}")
 
 
-def _scope(
-    t: Translation, relation: Relation, alias: str, texts: dict[str, str]
-) -> Scope:
+def _scope(t: Translation, relation: Relation, alias: str, texts: dict[str, str]) -> Scope:
     columns = {v: (f"{alias}.{c.name}", c) for v, c in relation.columns.items()}
     row = f"{alias}.{relation.row}" if relation.row else None
     return Scope(columns, texts, lambda node: _exists(t, node, relation, alias), row)
@@ -302,7 +299,7 @@ def extended(t: Translation, relation: Relation, variable: str, node: Any) -> Re
     sql, texts = _looked_up(t, relation, variables(node), alias)
     scope = _scope(t, relation, alias, texts)
     if known:
-        scope = replace(scope, exists=lambda one: f"{alias}.{known[id(one)]}")
+        scope = replace(scope, exists=_known(known, alias))
     found, kind, nullable = value(t, node, scope)
     columns = {v: c for v, c in relation.columns.items() if v != variable}
     kept = names(replace(relation, columns=columns), alias)
@@ -328,6 +325,10 @@ def _decided(
         )
         known[id(node)] = name
     return replace(relation, sql=sql), known
+
+
+def _known(columns: Mapping[int, str], alias: str) -> Exists:
+    return lambda node: f"{alias}.{columns[id(node)]}"
 
 
 def _numbered(t: Translation, relation: Relation) -> Relation:
@@ -409,7 +410,7 @@ def _order(node: CompValue, t: Translation) -> Relation:
         sql, texts = _looked_up(t, relation, variables(part.expr), alias)
         scope = _scope(t, relation, alias, texts)
         if known:
-            scope = replace(scope, exists=lambda n, k=known, a=alias: f"{a}.{k[id(n)]}")
+            scope = replace(scope, exists=_known(known, alias))
         key = call(t, part.expr, scope, "key")
         listed = select([*names(found, alias), f"{key} AS {name}"])
         order.append((name, part.order == "DESC"))

@@ -51,9 +51,10 @@ DAY_TIME = XSD + "dayTimeDuration"
 INTEGERS = frozenset(
     XSD + name
     for name in (
-        "integer nonPositiveInteger negativeInteger long int short byte nonNegativeInteger"
-        " unsignedLong unsignedInt unsignedShort unsignedByte positiveInteger"
-    ).split()
+        *("integer", "long", "int", "short", "byte", "negativeInteger", "nonPositiveInteger"),
+        *("positiveInteger", "nonNegativeInteger"),
+        *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+    )
 )
 NUMERIC = INTEGERS | {DECIMAL, FLOAT, DOUBLE}
 _MOMENTS = {DATE_TIME: "dateTime", XSD + "date": "date", XSD + "time": "time"}

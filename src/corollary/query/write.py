@@ -184,9 +184,10 @@ def _turtle(answer: Any, prefixes: Mapping[str, str]) -> str:
         _ntriples(answer, prefixes).encode(), format=pyoxigraph.RdfFormat.N_TRIPLES
     )
     known = {name: iri for name, iri in prefixes.items() if name}
-    found: bytes = pyoxigraph.serialize(
+    found = pyoxigraph.serialize(
         (quad.triple for quad in triples), format=pyoxigraph.RdfFormat.TURTLE, prefixes=known
     )
+    assert found is not None, "no file was named"
     return found.decode()
 
 
@@ -217,9 +218,8 @@ def _shown(term: Constant | None, prefixes: Iterable[tuple[str, str]]) -> str:
 def _aligned(lines: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "".join(
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-        ).rstrip() + "\n"
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        + "\n"
         for line in lines
     )
 
