@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _QUOTED = re.compile(
 )
 _UNKNOWN_PREFIX = re.compile(r"Unknown namespace prefix : (.*)")
 _lock = Lock()
+_logger = logging.getLogger("rdflib.term")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
     source = Source(name, text)
     with _lock:  # whether literals are changed is a setting of the whole library
         normalized, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
+        # It logs a traceback for each literal without a value, which is no mistake.
+        silent, _logger.disabled = _logger.disabled, True
         try:
             tree = grammar.parseQuery(text)
             check(tree[1])
@@ -64,6 +68,7 @@ def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
             raise _mistake(source, str(error)) from None
         finally:
             rdflib.NORMALIZE_LITERALS = normalized
+            _logger.disabled = silent
     if "projection" not in tree[1] and query.algebra.name == "SelectQuery":
         query.algebra.PV = _in_order(query.algebra.PV, text)
     base = next((str(part.iri) for part in [*tree[0]][::-1] if part.name == "Base"), None)
