@@ -50,7 +50,7 @@ def theirs(store: ox.Store, query: str) -> Counter[Row]:
 
 
 @given(data(), st.lists(patterns(1, paths()), min_size=1, max_size=4))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_paths(turtle: str, drawn: list[str]) -> None:
     kb, store = loaded(turtle)
     for pattern in drawn:
@@ -61,7 +61,7 @@ def test_paths(turtle: str, drawn: list[str]) -> None:
 
 
 @given(data(), st.lists(patterns(), min_size=1, max_size=4))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_patterns(turtle: str, drawn: list[str]) -> None:
     kb, store = loaded(turtle)
     for pattern in drawn:

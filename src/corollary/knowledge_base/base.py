@@ -194,12 +194,13 @@ class KnowledgeBase:
             names = tuple(f"arg{number}" for number in range(len(atom.terms)))
         return relation_table(explicit, derived, names, self._dictionary)
 
-    def query(self, text: str) -> Solutions | TripleTable | bool:
+    def query(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:
         """Answer a SPARQL 1.1 query over all triples, explicit and derived.
 
         SELECT gives `Solutions` and CONSTRUCT and DESCRIBE a `TripleTable`, tables with terms as
         N-Triples writes them; ASK gives a bool. The prefixes of the knowledge base need not be
-        declared. Facts of plain relations are no triples, and not found.
+        declared. Facts of plain relations are no triples, and not found. Errors call the text
+        `name`.
 
         >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
         >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
@@ -207,11 +208,11 @@ class KnowledgeBase:
         >>> kb.query("ASK { <b> <knows> <b> }")
         False
         """
-        return self._queries().query(text, self.prefixes)
+        return self._queries().query(text, self.prefixes, name)
 
-    def explain_query(self, text: str) -> str:
+    def explain_query(self, text: str, *, name: str = "<query>") -> str:
         """The SQL that answers a query, and how the database carries it out."""
-        return self._queries().explain(text, self.prefixes)
+        return self._queries().explain(text, self.prefixes, name)
 
     def _queries(self) -> QueryEngine:
         if self._query_engine is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -58,7 +58,7 @@ class Database:
 
     def run(self, plan: Plan) -> pa.Table:
         """The solutions of a plan: ids and texts, a column for each of its columns."""
-        self.prepare(plan.scans)
+        self._prepare(plan)
         self._lookup = Lookup(self.source.dictionary, plan.constants)
         for call in plan.calls:
             if call.name not in self._functions:
@@ -82,10 +82,14 @@ class Database:
                 self._connection.remove_function(call.name)
                 self._functions.discard(call.name)
 
-    def prepare(self, scans: Iterable[Scan]) -> None:
+    def describing(self, subjects: Sequence[int]) -> Sequence[Scan]:
+        """All triples."""
+        return [Scan(None, None, None)]
+
+    def _prepare(self, plan: Plan) -> None:
         """Make the tables that are read, where there are none or others now."""
         type_id = self.source.dictionary.find(TYPE)
-        for scan in scans:
+        for scan in plan.scans:
             name = table_name(scan, type_id)
             if name == "nothing":
                 continue
@@ -143,6 +147,9 @@ class Database:
         listed = ", ".join(f"CAST({column} AS BIGINT) AS {column}" for column in columns)
         self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT {listed} FROM given")
         self._connection.unregister("given")
+
+    def _drop(self, name: str) -> None:
+        self._connection.execute(f"DROP TABLE IF EXISTS {name}")
 
     # -- functions -------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ class Dialect(Protocol):
 
     sees_ids: bool  # whether functions take ids
 
-    def scan(self, scan: Scan) -> tuple[str, Mapping[int, str]]:
+    def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
         """The table of a pattern, and its columns by the place in the triple that they hold."""
         ...
 
@@ -49,7 +49,7 @@ class DuckDBDialect:
     def __init__(self, type_id: int | None) -> None:
         self._type = type_id  # of rdf:type, if the data know it
 
-    def scan(self, scan: Scan) -> tuple[str, Mapping[int, str]]:
+    def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
         """A table of its own for each property and class."""
         name = table_name(scan, self._type)
         if scan.property is None:
@@ -81,12 +81,23 @@ class DuckDBDialect:
         )
 
 
+class HybridDialect(DuckDBDialect):
+    """DuckDB's where answers are derived when asked for: a table of its own for each pattern."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
+        """A table that holds the answers to this pattern of this query."""
+        return answers_name(plan, scan), {0: "s", 1: "p", 2: "o"}
+
+
 class SparkDialect:
     """Spark's, over the views `triples` (s, p, o) and `terms` (id, term)."""
 
     sees_ids = False
 
-    def scan(self, scan: Scan) -> tuple[str, Mapping[int, str]]:
+    def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
         """Part of the triples."""
         columns = {0: "s", 1: "p", 2: "o"}
         if scan.property is None:
@@ -114,6 +125,11 @@ class SparkDialect:
         """Computed round by round, before the query."""
         plan.closures.append(Closure(name, edges, start))
         return f"SELECT s, o FROM {name}"
+
+
+def answers_name(plan: Plan, scan: Scan) -> str:
+    """The table of a pattern's answers."""
+    return f"answers_{plan.number}_{plan.scans.index(scan)}"
 
 
 def table_name(scan: Scan, type_id: int | None) -> str:

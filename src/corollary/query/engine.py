@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -48,8 +48,8 @@ class Runner(Protocol):
         """Drop what was made for a plan."""
         ...
 
-    def prepare(self, scans: Iterable[Scan]) -> None:
-        """Make ready what patterns read."""
+    def describing(self, subjects: Sequence[int]) -> Sequence[Scan]:
+        """The patterns that find all triples of subjects."""
         ...
 
 
@@ -111,7 +111,7 @@ class QueryEngine:
             return constructed(plan.template, columns, found.num_rows)
         return described(self._runner, self._dictionary, plan, columns)
 
-    def explain(self, text: str, prefixes: Mapping[str, str]) -> str:
+    def explain(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> str:
         """The SQL of a query, and how it is carried out."""
-        plan = self.plan(text, prefixes)
+        plan = self.plan(text, prefixes, name)
         return f"{plan.sql}\n\n{self._runner.explain(plan)}"

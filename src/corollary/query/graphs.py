@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from corollary.core.dictionary import Dictionary
 from corollary.core.terms import term_of, text_of
 from corollary.lang.syntax import Constant
-from corollary.query.plan import Column, Plan, Scan
+from corollary.query.expressions import Clock
+from corollary.query.plan import Column, Plan
 from corollary.query.results import TRIPLE_COLUMNS, TripleTable
 
 if TYPE_CHECKING:
@@ -76,21 +77,21 @@ def described(
 
 
 def _triples_of(runner: Runner, subjects: Sequence[int]) -> pa.Table:
-    scan = Scan(None, None, None)
-    table, places = runner.dialect.scan(scan)
-    listed = ", ".join(places[place] for place in range(3))
-    chosen = ", ".join(map(str, subjects))
-    # The clock is nobody's: nothing is computed.
-    from corollary.query.expressions import Clock
-
     plan = Plan(
         "SELECT",
         Clock(),
         variables=TRIPLE_COLUMNS,
         columns=tuple(Column(name) for name in TRIPLE_COLUMNS),
-        sql=f"SELECT {listed} FROM {table} AS t WHERE {places[0]} IN ({chosen})",
-        scans=[scan],
     )
+    parts = []
+    # A table of a subject for each is what a hybrid can answer without deriving everything.
+    for scan in runner.describing(subjects):
+        plan.scans.append(scan)
+        table, places = runner.dialect.scan(scan, plan)
+        listed = ", ".join(places[place] for place in range(3))
+        chosen = ", ".join(map(str, subjects if scan.subject is None else [scan.subject]))
+        parts.append(f"SELECT {listed} FROM {table} AS t WHERE {places[0]} IN ({chosen})")
+    plan.sql = " UNION ALL ".join(parts)
     found = runner.run(plan)
     texts = [runner.texts(column.combine_chunks()) for column in found.columns]
     return pa.table([text.cast(pa.large_string()) for text in texts], schema=_SCHEMA)

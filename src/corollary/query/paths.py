@@ -28,6 +28,7 @@ def pattern(t: Translation, triples: Sequence[Triple]) -> Relation:
     conditions: list[str] = []
     columns: dict[str, Column] = {}
     places: dict[str, str] = {}  # where a variable is bound
+    t.group += 1
     for triple in triples:
         alias = t.fresh()
         table, at = _table(t, triple)
@@ -66,16 +67,22 @@ def _table(t: Translation, triple: Triple) -> tuple[str, dict[int, str]]:
         ends = [None if _is_open(e) else t.id(constant(e)) for e in (subject, object_)]
         found = _path(t, property_, ends[0], ends[1])
         return f"({found})", {0: "s", 2: "o"}
-    return _scan(t, *(None if _is_open(term) else t.id(constant(term)) for term in triple))
+    ids = [None if _is_open(term) else t.id(constant(term)) for term in triple]
+    names = [variable_name(term) if _is_open(term) else None for term in triple]
+    return _scan(t, ids[0], ids[1], ids[2], (names[0], names[1], names[2]))
 
 
 def _scan(
-    t: Translation, subject: int | None, property_: int | None, object_: int | None
+    t: Translation,
+    subject: int | None,
+    property_: int | None,
+    object_: int | None,
+    variables: tuple[str | None, str | None, str | None] = (None, None, None),
 ) -> tuple[str, dict[int, str]]:
-    scan = Scan(subject, property_, object_)
+    scan = Scan(subject, property_, object_, variables, t.group if any(variables) else 0)
     if scan not in t.plan.scans:
         t.plan.scans.append(scan)
-    table, columns = t.dialect.scan(scan)
+    table, columns = t.dialect.scan(scan, t.plan)
     return table, dict(columns)
 
 

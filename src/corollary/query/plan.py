@@ -41,11 +41,16 @@ class Relation:
 
 @dataclass(frozen=True)
 class Scan:
-    """A triple pattern; what is open is None."""
+    """A triple pattern; what is open is None, or a variable.
+
+    The patterns of one group are joined, so that what one binds limits the others.
+    """
 
     subject: int | None
     property: int | None
     object: int | None
+    variables: tuple[str | None, str | None, str | None] = (None, None, None)
+    group: int = 0
 
 
 @dataclass(frozen=True)

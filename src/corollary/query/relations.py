@@ -28,6 +28,7 @@ class Translation:
     dialect: Dialect
     dictionary: Dictionary
     base: str | None = None
+    group: int = 0  # of the pattern that is being translated
     seed: Relation | None = None  # what the pattern of an EXISTS sees of the solutions outside
     _names: dict[str, str] = field(default_factory=dict)
     _count: int = 0

@@ -183,9 +183,10 @@ def _turtle(answer: Any, prefixes: Mapping[str, str]) -> str:
     triples = pyoxigraph.parse(
         _ntriples(answer, prefixes).encode(), format=pyoxigraph.RdfFormat.N_TRIPLES
     )
-    known = {name: iri for name, iri in prefixes.items() if name}
     found = pyoxigraph.serialize(
-        (quad.triple for quad in triples), format=pyoxigraph.RdfFormat.TURTLE, prefixes=known
+        (quad.triple for quad in triples),
+        format=pyoxigraph.RdfFormat.TURTLE,
+        prefixes=dict(prefixes),
     )
     assert found is not None, "no file was named"
     return found.decode()
