@@ -178,10 +178,10 @@ class Evaluator:
 
     def _rows(self, columns: Sequence[Sequence[Any]]) -> list[Any]:
         """The results of rows that are given by columns."""
-        result = _RESULTS[self._call.wanted]
+        result = RESULTS[self._call.wanted]
         expression = self._call.expression
         function: Callable[[Row], Value] = (
-            (lambda row: _bound(row[0])) if expression is None else expression.function
+            (lambda row: bound(row[0])) if expression is None else expression.function
         )
         values = [
             self._values(column, kind)
@@ -283,13 +283,13 @@ class Evaluator:
         return found
 
 
-def _bound(value: Value | None) -> Value:
+def bound(value: Value | None) -> Value:
     if value is None:
         raise Fault
     return value
 
 
-_RESULTS: dict[str, Callable[[Value], Any]] = {
+RESULTS: dict[str, Callable[[Value], Any]] = {
     "condition": truth,
     "value": text,
     "key": sort_key,

@@ -9,12 +9,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from corollary.core.dictionary import Dictionary
 from corollary.query.dialect import Dialect
 from corollary.query.graphs import constructed, described
 from corollary.query.parse import parse
 from corollary.query.plan import Plan, Scan
 from corollary.query.results import Solutions, TripleTable
+from corollary.query.terms import Terms
 from corollary.query.translate import translate
 
 _KEPT = 256  # plans
@@ -56,7 +56,7 @@ class Runner(Protocol):
 class QueryEngine:
     """Answers SPARQL queries over what a runner holds."""
 
-    def __init__(self, runner: Runner, dictionary: Dictionary) -> None:
+    def __init__(self, runner: Runner, dictionary: Terms) -> None:
         self._runner = runner
         self._dictionary = dictionary
         self._plans: OrderedDict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, int]]

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.dictionary import Dictionary
 from corollary.core.terms import term_of, text_of
 from corollary.lang.syntax import Constant
 from corollary.query.expressions import Clock
 from corollary.query.plan import Column, Plan
 from corollary.query.results import TRIPLE_COLUMNS, TripleTable
+from corollary.query.terms import Terms
 
 if TYPE_CHECKING:
     from corollary.query.engine import Runner
@@ -57,7 +57,7 @@ def constructed(
 
 
 def described(
-    runner: Runner, dictionary: Dictionary, plan: Plan, columns: Mapping[str, pa.Array]
+    runner: Runner, dictionary: Terms, plan: Plan, columns: Mapping[str, pa.Array]
 ) -> TripleTable:
     """What is said of resources: their triples, and those of the blank nodes in them."""
     asked: dict[Constant, None] = dict.fromkeys(plan.described)

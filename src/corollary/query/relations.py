@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from corollary.core.dictionary import Dictionary
 from corollary.lang.syntax import Constant
 from corollary.query.dialect import Dialect
 from corollary.query.plan import Column, Plan, Relation
+from corollary.query.terms import Terms
 
 UNIT = Relation("SELECT 1 AS unit", {})
 NULLS = {"id": "CAST(NULL AS BIGINT)", "text": "CAST(NULL AS STRING)"}
@@ -26,7 +26,7 @@ class Translation:
 
     plan: Plan
     dialect: Dialect
-    dictionary: Dictionary
+    dictionary: Terms
     base: str | None = None
     group: int = 0  # of the pattern that is being translated
     seed: Relation | None = None  # what the pattern of an EXISTS sees of the solutions outside

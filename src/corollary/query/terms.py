@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import rdflib
 
 from corollary.core.terms import LANG_STRING
 from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
+
+
+class Terms(Protocol):
+    """What the translation asks of a dictionary."""
+
+    def __len__(self) -> int: ...
+
+    def find(self, term: Constant) -> int | None:
+        """The id of a term, None if it has none."""
+        ...
 
 
 def constant(node: rdflib.term.Node) -> Constant:

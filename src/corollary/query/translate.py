@@ -9,7 +9,6 @@ from typing import Any, cast
 import rdflib
 from rdflib.plugins.sparql.parserutils import CompValue
 
-from corollary.core.dictionary import Dictionary
 from corollary.query import relations
 from corollary.query.conditions import (
     Exists,
@@ -28,10 +27,10 @@ from corollary.query.parse import Parsed, unsupported
 from corollary.query.paths import pattern, variable_name
 from corollary.query.plan import Column, Form, Plan, Relation
 from corollary.query.relations import UNIT, Translation, names, select
-from corollary.query.terms import constant
+from corollary.query.terms import Terms, constant
 
 
-def translate(parsed: Parsed, dialect: Dialect, dictionary: Dictionary, number: int = 0) -> Plan:
+def translate(parsed: Parsed, dialect: Dialect, dictionary: Terms, number: int = 0) -> Plan:
     """The plan of a query; plans of one database have different numbers."""
     algebra = parsed.algebra
     form = cast(Form, algebra.name.removesuffix("Query").upper())
