@@ -11,7 +11,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from corollary import KnowledgeBase
-from corollary.query.results import Solutions
+from corollary.query.results import Answer
 from tests.query.sparql_strategies import PREFIXES, data, paths, patterns
 
 Row = tuple[str | None, ...]
@@ -38,10 +38,14 @@ def insert(kb: KnowledgeBase, store: ox.Store) -> None:
 
 
 def ours(kb: KnowledgeBase, query: str) -> Counter[Row]:
-    found = kb.query(PREFIXES + query)
-    assert isinstance(found, Solutions)
-    columns: list[list[str | None]] = [column.to_pylist() for column in found.table.columns]
-    return Counter(zip(*columns, strict=True)) if columns else Counter([()] * len(found))
+    return rows_of(kb.query(PREFIXES + query))
+
+
+def rows_of(answer: object) -> Counter[Row]:
+    """The rows of an answer, with how often each is there."""
+    assert isinstance(answer, Answer)
+    columns: list[list[str | None]] = [column.to_pylist() for column in answer.table.columns]
+    return Counter(zip(*columns, strict=True)) if columns else Counter([()] * len(answer))
 
 
 def theirs(store: ox.Store, query: str) -> Counter[Row]:

@@ -70,7 +70,13 @@ def add_arguments(commands: Any) -> None:
 
 def query(options: argparse.Namespace) -> None:
     """Open or load, ask, print."""
+    # The parser and DuckDB are loaded by those who query.
+    from corollary.query.parse import check_syntax
+    from corollary.query.results import TripleTable
+    from corollary.query.write import encoded
+
     given, name, text = _asked(options)
+    check_syntax(text, name)  # before anything is loaded
     progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
     with progress.watched():
         clock = Clock()
@@ -81,9 +87,6 @@ def query(options: argparse.Namespace) -> None:
             return
         answer = kb.query(text, name=name)
         clock.lap("query")
-    from corollary.query.results import TripleTable
-    from corollary.query.write import encoded
-
     format_ = "json" if options.json else options.format
     if format_ is None:
         format_ = "ttl" if isinstance(answer, TripleTable) else "table"

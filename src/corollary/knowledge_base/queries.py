@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, Atom, Variable
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Variable
 from corollary.query.database import Database
 from corollary.query.engine import QueryEngine
+from corollary.query.hybrid import HybridDatabase, Pattern
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.base import KnowledgeBase
@@ -56,7 +58,35 @@ class Materialized:
         return self._kb._changed.get(predicate, 0)
 
 
+class Unfolded:
+    """The answers of a hybrid knowledge base."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._kb = kb
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The terms of the knowledge base."""
+        return self._kb._dictionary
+
+    def constants(self) -> list[Constant]:
+        """What rules may derive facts about, though no fact mentions it."""
+        heads = [rule.head for rule in self._kb.program.rules]
+        return [term for head in heads for term in head.constants()]
+
+    def answer(self, pattern: Pattern, admissible: Mapping[int, Ids]) -> Ids:
+        """Derive the triples that match."""
+        hybrid: Any = import_module("corollary.knowledge_base.hybrid")
+        found: Ids = hybrid.triple_ids(self._kb, pattern, dict(admissible))
+        return found
+
+    def stamp(self) -> Hashable:
+        """The version."""
+        return self._kb.version
+
+
 def query_engine(kb: KnowledgeBase, threads: int) -> QueryEngine:
     """What answers queries about a knowledge base."""
-    source = Materialized(kb)
-    return QueryEngine(Database(source, threads=threads), source.dictionary)
+    if getattr(kb, "mode", "materialized") == "hybrid":
+        return QueryEngine(HybridDatabase(Unfolded(kb), threads=threads), kb._dictionary)
+    return QueryEngine(Database(Materialized(kb), threads=threads), kb._dictionary)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, cast
@@ -47,20 +48,40 @@ def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
     'AskQuery'
     """
     source = Source(name, text)
+    with _reading(source):
+        tree = _tree(text)
+        query = translateQuery(tree, initNs=dict(prefixes))
+    if "projection" not in tree[1] and query.algebra.name == "SelectQuery":
+        query.algebra.PV = _in_order(query.algebra.PV, text)
+    base = next((str(part.iri) for part in [*tree[0]][::-1] if part.name == "Base"), None)
+    return Parsed(source, query.algebra, base)
+
+
+def check_syntax(text: str, name: str = _NAME) -> None:
+    """Raise the error of a query that `parse` would refuse whatever the prefixes are."""
+    with _reading(Source(name, text)):
+        _tree(text)
+
+
+def _tree(text: str) -> Any:
+    tree = grammar.parseQuery(text)
+    check(tree[1])
+    return tree
+
+
+@contextmanager
+def _reading(source: Source) -> Iterator[None]:
+    """The library as we want it; its exceptions as errors with a place."""
     with _lock:  # whether literals are changed is a setting of the whole library
         normalized, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
         # It logs a traceback for each literal without a value, which is no mistake.
         silent, _logger.disabled = _logger.disabled, True
         try:
-            tree = grammar.parseQuery(text)
-            check(tree[1])
-            query = translateQuery(tree, initNs=dict(prefixes))
+            yield
         except ParseBaseException as error:
             raise _syntax(source, error) from None
         except Mistake as error:
-            start = max(text.find(error.about), 0)
-            span = Span(source, start, start + len(error.about))
-            raise InvalidProgram([Diagnostic("E560", error.message, span)]) from None
+            raise _at(source, error.about, "E560", error.message, None) from None
         except RecursionError:
             raise InvalidInput("E560", "the query is nested too deeply") from None
         except Exception as error:
@@ -69,10 +90,6 @@ def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
         finally:
             rdflib.NORMALIZE_LITERALS = normalized
             _logger.disabled = silent
-    if "projection" not in tree[1] and query.algebra.name == "SelectQuery":
-        query.algebra.PV = _in_order(query.algebra.PV, text)
-    base = next((str(part.iri) for part in [*tree[0]][::-1] if part.name == "Base"), None)
-    return Parsed(source, query.algebra, base)
 
 
 def _in_order(variables: Iterable[Any], text: str) -> list[Any]:
