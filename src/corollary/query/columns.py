@@ -21,7 +21,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.terms import term_of, text_of
 from corollary.lang.syntax import XSD, Constant
 from corollary.query.aggregates import AGGREGATES
-from corollary.query.expressions import Row
+from corollary.query.expressions import Expression, Row
 from corollary.query.plan import Call, Kind
 from corollary.query.values import (
     DECIMAL,
@@ -155,6 +155,7 @@ class Evaluator:
         self._lookup = lookup
         self._kinds = kinds
         self._known: dict[Any, Any] = {}
+        self._now = ""
         self._compares = None if call.expression is None else call.expression.compares
 
     def __call__(self, *columns: pa.ChunkedArray) -> pa.Array:
@@ -188,7 +189,7 @@ class Evaluator:
             for column, kind in zip(columns, self._call.kinds, strict=True)
         ]
         volatile, known = self._call.volatile, self._known
-        if len(known) > _REMEMBERED:
+        if len(known) > _REMEMBERED or (expression is not None and self._is_late(expression)):
             known.clear()
         found = []
         for row, key in zip(zip(*values, strict=True), zip(*columns, strict=True), strict=True):
@@ -203,6 +204,11 @@ class Evaluator:
                 known[key] = done
             found.append(done)
         return found
+
+    def _is_late(self, expression: Expression) -> bool:
+        """Whether what is known was found out for another time."""
+        before, self._now = self._now, expression.clock.now if expression.timed else ""
+        return before != self._now
 
     def _values(self, column: Sequence[Any], kind: Kind) -> Sequence[Value | None]:
         if kind == "id":

@@ -92,7 +92,7 @@ class QueryEngine:
 
     def answer(self, plan: Plan) -> Solutions | TripleTable | bool:
         """Run a plan."""
-        plan.clock.now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        plan.clock.now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         found = self._runner.run(plan)
         if plan.form == "ASK":
             return bool(found.num_rows > 0)

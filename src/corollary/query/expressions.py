@@ -45,6 +45,7 @@ class Expression:
     base: str | None = None
     inputs: list[Any] = field(default_factory=list)  # variables' names, EXISTS patterns, ROW
     volatile: bool = False
+    timed: bool = False  # whether it asks for the time of the query
     function: Function = field(init=False)
     # For a comparison of two terms: its sign, and on each side a place in rows or a constant.
     compares: tuple[str, tuple[int | Constant, int | Constant]] | None = None
@@ -273,7 +274,7 @@ def _exists(node: CompValue, into: Expression) -> Function:
 
 
 def _now(node: CompValue, into: Expression) -> Function:
-    clock = into.clock
+    clock, into.timed = into.clock, True
     return lambda row: Literal(clock.now, DATE_TIME)
 
 
@@ -284,16 +285,10 @@ def _iri(node: CompValue, into: Expression) -> Function:
         found = argument(row)
         if isinstance(found, IRI):
             return found
-        text = functions.FUNCTIONS["STR"](found) if _plain(found) else None
-        if not isinstance(text, str):
-            raise Fault
+        text = functions.simple(found)
         return IRI(urljoin(base, text) if base else text)
 
     return value
-
-
-def _plain(value: Value) -> bool:
-    return isinstance(value, str) or (isinstance(value, Literal) and value.language is None)
 
 
 def _bnode(node: CompValue, into: Expression) -> Function:
@@ -304,10 +299,7 @@ def _bnode(node: CompValue, into: Expression) -> Function:
     argument, place = _compile(node.arg, into), into.place(ROW)
 
     def value(row: Row) -> Value:
-        found = argument(row)
-        if not _plain(found):
-            raise Fault
-        label = functions.text_of_value(found).encode().hex()
+        label = functions.simple(argument(row)).encode().hex()
         return BlankNode(f"b{row[place]}x{label}")
 
     return value

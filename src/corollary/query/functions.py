@@ -203,7 +203,8 @@ def _pattern(pattern: str, flags: str) -> re.Pattern[str]:
         raise Fault from None
 
 
-def _simple(value: Value) -> str:
+def simple(value: Value) -> str:
+    """The text of a string without a language."""
     found, language = string(value)
     if language is not None:
         raise Fault
@@ -211,15 +212,15 @@ def _simple(value: Value) -> str:
 
 
 def _regex(value: Value, pattern: Value, flags: Value = "") -> Value:
-    return _pattern(_simple(pattern), _simple(flags)).search(string(value)[0]) is not None
+    return _pattern(simple(pattern), simple(flags)).search(string(value)[0]) is not None
 
 
 def _replace(value: Value, pattern: Value, replacement: Value, flags: Value = "") -> Value:
     found, language = string(value)
-    compiled = _pattern(_simple(pattern), _simple(flags))
+    compiled = _pattern(simple(pattern), simple(flags))
     if compiled.search("") is not None:
         raise Fault  # XPath forbids patterns that match nothing at all
-    by = re.sub(r"\\(?![\\$])", r"\\\\", _simple(replacement)).replace("\\$", "\0")
+    by = re.sub(r"\\(?![\\$])", r"\\\\", simple(replacement)).replace("\\$", "\0")
     by = re.sub(r"\$(\d)", r"\\g<\1>", by).replace("\0", "$")
     try:
         return _tagged(compiled.sub(by, found), language)
@@ -228,7 +229,7 @@ def _replace(value: Value, pattern: Value, replacement: Value, flags: Value = ""
 
 
 def _langmatches(one: Value, two: Value) -> Value:
-    language, wanted = _simple(one).lower(), _simple(two).lower()
+    language, wanted = simple(one).lower(), simple(two).lower()
     if wanted == "*":
         return bool(language)
     return language == wanted or language.startswith(wanted + "-")
@@ -251,19 +252,19 @@ def _datatype(value: Value) -> Value:
 def _strdt(value: Value, datatype: Value) -> Value:
     if not isinstance(datatype, IRI):
         raise Fault
-    return Literal(_simple(value), datatype.value)
+    return Literal(simple(value), datatype.value)
 
 
 def _strlang(value: Value, language: Value) -> Value:
-    tag = _simple(language)
+    tag = simple(language)
     if not _LANGUAGE.fullmatch(tag):
         raise Fault
-    return Literal(_simple(value), LANG_STRING, tag.lower())
+    return Literal(simple(value), LANG_STRING, tag.lower())
 
 
 def _hash(name: str) -> Callable[[Value], Value]:
     def digest(value: Value) -> Value:
-        return hashlib.new(name, _simple(value).encode(), usedforsecurity=False).hexdigest()
+        return hashlib.new(name, simple(value).encode(), usedforsecurity=False).hexdigest()
 
     return digest
 

@@ -13,7 +13,12 @@ from typing import Any, cast
 import rdflib
 from pyparsing import ParseBaseException, Suppress
 from rdflib.plugins.sparql import parser as grammar
-from rdflib.plugins.sparql.algebra import translateQuery
+from rdflib.plugins.sparql.algebra import (
+    translateGroupGraphPattern,
+    translatePath,
+    translateQuery,
+    traverse,
+)
 from rdflib.plugins.sparql.parserutils import CompValue, Param
 
 from corollary.errors import Diagnostic, InvalidInput, InvalidProgram, Source, Span
@@ -90,6 +95,16 @@ def _reading(source: Source) -> Iterator[None]:
         finally:
             rdflib.NORMALIZE_LITERALS = normalized
             _logger.disabled = silent
+
+
+def exists_pattern(node: CompValue) -> CompValue:
+    """The algebra of the pattern of an EXISTS; the library translates those of filters only."""
+    if node.graph.name in ("GroupGraphPatternSub", "SubSelect"):
+        # As the library does it: an attribute beside the item that the parser left.
+        pattern = traverse(node.graph, visitPost=translatePath)
+        node.graph = translateGroupGraphPattern(pattern)
+    found: CompValue = node.graph
+    return found
 
 
 def _in_order(variables: Iterable[Any], text: str) -> list[Any]:

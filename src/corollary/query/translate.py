@@ -23,7 +23,7 @@ from corollary.query.conditions import (
 from corollary.query.dialect import Dialect
 from corollary.query.expressions import Clock
 from corollary.query.groups import grouped
-from corollary.query.parse import Parsed, unsupported
+from corollary.query.parse import Parsed, exists_pattern, unsupported
 from corollary.query.paths import pattern, variable_name
 from corollary.query.plan import Column, Form, Plan, Relation
 from corollary.query.relations import UNIT, Translation, names, select
@@ -216,7 +216,7 @@ def _looked_up(
 
 def _exists(t: Translation, node: CompValue, outer: Relation, alias: str) -> str:
     """EXISTS, with what its filters ask of the solutions outside."""
-    free = [v for v in _free(node.graph) if v in outer.columns]
+    free = [v for v in _free(exists_pattern(node)) if v in outer.columns]
     before = t.seed
     if free:
         a = t.fresh()
@@ -227,7 +227,7 @@ def _exists(t: Translation, node: CompValue, outer: Relation, alias: str) -> str
         )
     else:
         t.seed = None
-    inner = _translated(node.graph, t)
+    inner = _translated(exists_pattern(node), t)
     t.seed = before
     texts = {v for v, c in outer.columns.items() if c.kind == "text"}
     inner = relations.as_texts(t, inner, texts)
@@ -269,7 +269,7 @@ def _free(node: Any) -> list[str]:
             optional = bound(part.p2) if part.name == "LeftJoin" else set()
             asked = variables(part.expr)
             for one in patterns(part.expr):
-                asked |= set(_free(one.graph))
+                asked |= set(_free(exists_pattern(one)))
             found.update(dict.fromkeys(sorted(asked - inner - optional)))
             return inner | ({str(part.var)} if part.name == "Extend" else set())
         if part.name == "Union":
