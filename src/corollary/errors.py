@@ -65,6 +65,11 @@ CODES: dict[str, str] = {
     "E406": "not enough memory",
     "E407": "state that is not what it should be",
     "E430": "file that is there already",
+    "E560": "mistake in a SPARQL query",
+    "E561": "part of SPARQL that is not supported",
+    "E562": "format that an answer does not have",
+    "E563": "query that could not be carried out",
+    "E564": "arguments of a query that do not fit together",
 }
 
 

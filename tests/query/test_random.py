@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corollary import KnowledgeBase
 from corollary.query.results import Answer
-from tests.query.sparql_strategies import PREFIXES, data, paths, patterns
+from tests.query.sparql_strategies import ALL_NODES, PREFIXES, data, paths, patterns
 
 Row = tuple[str | None, ...]
 
@@ -56,7 +56,7 @@ def theirs(store: ox.Store, query: str) -> Counter[Row]:
 @given(data(), st.lists(patterns(1, paths()), min_size=1, max_size=4))
 @settings(max_examples=30)
 def test_paths(turtle: str, drawn: list[str]) -> None:
-    kb, store = loaded(turtle)
+    kb, store = loaded(ALL_NODES + turtle)
     for pattern in drawn:
         # Which pairs a path finds more than once, pyoxigraph decides in its own way.
         query = f"SELECT DISTINCT ?a ?b ?c ?d {{ {pattern} }}"

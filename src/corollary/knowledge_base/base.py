@@ -120,7 +120,7 @@ class KnowledgeBase:
         self._prefixes = dict(program.prefixes)
         self._arities = dict(program.arities)
         self._version = 0
-        self._threads = threads
+        self._limits: dict[str, Any] = {"threads": threads, "limit_memory": limit_memory}
         self._changed: dict[Predicate, int] = {}  # the version that changed each last
         self._query_engine: QueryEngine | None = None  # made when first asked
         self._transaction: Transaction | None = None
@@ -219,7 +219,7 @@ class KnowledgeBase:
             # rdflib and DuckDB are loaded by those who query.
             from corollary.knowledge_base.queries import query_engine
 
-            self._query_engine = query_engine(self, self._threads)
+            self._query_engine = query_engine(self)
         return self._query_engine
 
     def count(self, pattern: str | Atom | None = None) -> int:

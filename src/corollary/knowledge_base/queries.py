@@ -85,8 +85,9 @@ class Unfolded:
         return self._kb.version
 
 
-def query_engine(kb: KnowledgeBase, threads: int) -> QueryEngine:
-    """What answers queries about a knowledge base."""
+def query_engine(kb: KnowledgeBase) -> QueryEngine:
+    """What answers queries about a knowledge base, with the threads and memory of its engine."""
+    limits: dict[str, Any] = kb._limits
     if getattr(kb, "mode", "materialized") == "hybrid":
-        return QueryEngine(HybridDatabase(Unfolded(kb), threads=threads), kb._dictionary)
-    return QueryEngine(Database(Materialized(kb), threads=threads), kb._dictionary)
+        return QueryEngine(HybridDatabase(Unfolded(kb), **limits), kb._dictionary)
+    return QueryEngine(Database(Materialized(kb), **limits), kb._dictionary)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -27,9 +30,16 @@ _TYPES = {"id": "BIGINT", "text": "VARCHAR", "bool": "BOOLEAN", "row": "BIGINT"}
 class Database:
     """Tables of a source's triples, and plans run over them."""
 
-    def __init__(self, source: Source, *, threads: int = 1) -> None:
+    def __init__(
+        self, source: Source, *, threads: int = 1, limit_memory: int | None = None
+    ) -> None:
         self.source = source
-        self._connection = duckdb.connect(":memory:", config={"threads": threads})
+        # What does not fit goes to files there, which end with the connection.
+        folder = Path(tempfile.gettempdir()) / f"corollary-queries-{os.getpid()}"
+        config: dict[str, Any] = {"threads": threads, "temp_directory": str(folder)}
+        if limit_memory is not None:
+            config["memory_limit"] = f"{limit_memory}B"
+        self._connection = duckdb.connect(":memory:", config=config)
         weakref.finalize(self, self._connection.close)
         self._stamps: dict[str, Hashable] = {}  # of the tables that there are
         self._kinds = Kinds(source.dictionary)
@@ -203,7 +213,7 @@ def _text_of(database: weakref.ref[Database], ids: pa.ChunkedArray) -> pa.Array:
 
 def _failed(error: duckdb.Error) -> OperationFailed:
     message = str(error).partition("\n")[0]
-    hint = None
     if isinstance(error, duckdb.OutOfMemoryException):
-        hint = "ask for less, or give DuckDB more memory"
-    return OperationFailed("E563", f"the query could not be carried out: {message}", hint)
+        hint = "ask for less, or allow more memory"
+        return OperationFailed("E406", f"the query needs more memory: {message}", hint)
+    return OperationFailed("E563", f"the query could not be carried out: {message}")

@@ -48,10 +48,12 @@ class Answers(Protocol):
 class HybridDatabase(Database):
     """DuckDB over answers to patterns."""
 
-    def __init__(self, answers: Answers, *, threads: int = 1) -> None:
+    def __init__(
+        self, answers: Answers, *, threads: int = 1, limit_memory: int | None = None
+    ) -> None:
         self._answers = answers
         self._prepared: dict[int, Hashable] = {}
-        super().__init__(_NoTables(answers), threads=threads)
+        super().__init__(_NoTables(answers), threads=threads, limit_memory=limit_memory)
 
     @property
     def dialect(self) -> Dialect:

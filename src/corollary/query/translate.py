@@ -29,6 +29,8 @@ from corollary.query.plan import Column, Form, Plan, Relation
 from corollary.query.relations import UNIT, Translation, names, select
 from corollary.query.terms import Terms, constant
 
+_MOST = 2**31 - 1  # what LIMIT and OFFSET may be in Spark
+
 
 def translate(parsed: Parsed, dialect: Dialect, dictionary: Terms, number: int = 0) -> Plan:
     """The plan of a query; plans of one database have different numbers."""
@@ -434,9 +436,9 @@ def _slice(node: CompValue, t: Translation) -> Relation:
     sql = f"SELECT {select(names(found, alias))} FROM ({found.sql}) AS {alias}"
     sql += _order_by(found, alias)
     if node.length is not None:
-        sql += f" LIMIT {int(node.length)}"
+        sql += f" LIMIT {min(int(node.length), _MOST)}"
     if node.start:
-        sql += f" OFFSET {int(node.start)}"
+        sql += f" OFFSET {min(int(node.start), _MOST)}"
     return replace(found, sql=sql)
 
 
