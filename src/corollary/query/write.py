@@ -180,8 +180,10 @@ def _ntriples(answer: Any, prefixes: Mapping[str, str]) -> str:
 def _turtle(answer: Any, prefixes: Mapping[str, str]) -> str:
     import pyoxigraph
 
+    # Triples of one subject and property are written together if they follow each other.
+    ordered = TripleTable(answer.table.sort_by([(n, "ascending") for n in _names(answer)]))
     triples = pyoxigraph.parse(
-        _ntriples(answer, prefixes).encode(), format=pyoxigraph.RdfFormat.N_TRIPLES
+        _ntriples(ordered, prefixes).encode(), format=pyoxigraph.RdfFormat.N_TRIPLES
     )
     found = pyoxigraph.serialize(
         (quad.triple for quad in triples),
