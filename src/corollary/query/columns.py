@@ -22,11 +22,13 @@ from corollary.core.terms import term_of, text_of
 from corollary.lang.syntax import XSD, Constant
 from corollary.query.aggregates import AGGREGATES
 from corollary.query.expressions import Expression, Row
+from corollary.query.functions import arithmetic
 from corollary.query.plan import Call, Kind
 from corollary.query.values import (
     DECIMAL,
     DOUBLE,
     FLOAT,
+    INTEGER,
     INTEGERS,
     Fault,
     Value,
@@ -40,9 +42,13 @@ Ids = npt.NDArray[np.int64]
 
 _REMEMBERED = 1 << 18  # terms and results that are kept
 # Kinds of terms, as far as comparisons are decided by them; 0: nobody asked yet.
-_NODE, _STRING, _NUMBER, _OTHER = 1, 2, 3, 4
+_NODE, _STRING, _NUMBER, _OTHER, _INTEGER = 1, 2, 3, 4, 5
 _TYPED = re.compile(r'"([^"\\]*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>")
+_OWN, _UNKNOWN = -1, -2  # in the place of ids: of terms that the data lack
+_LARGEST_SUM = 2.0**62
 _EXACT_DIGITS = 15  # doubles tell apart all decimals of so many digits
+# Most literals that are compared are like this, and Arrow reads them together.
+_PLAIN_INTEGER = rf'^"(?P<digits>-?[0-9]{{1,15}})"\^\^<{re.escape(XSD)}integer>$'
 _ORDERINGS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -97,31 +103,28 @@ class Kinds:
         self._kinds = np.zeros(0, np.int8)
         self._numbers = np.zeros(0, np.float64)
 
-    def of(
-        self, ids: Ids, constants: Sequence[Constant]
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float64]]:
-        """The kinds of terms, and the numbers of those that are some."""
+    def of(self, ids: Ids) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float64]]:
+        """The kinds of the dictionary's terms, and the numbers of those that are some."""
         if len(self._kinds) < len(self._dictionary):
             room = len(self._dictionary) + len(self._kinds) // 2
             self._kinds = np.concatenate([self._kinds, np.zeros(room - len(self._kinds), np.int8)])
             self._numbers = np.concatenate([self._numbers, np.zeros(room - len(self._numbers))])
-        own = ids < 0
-        if not own.any():
+        kinds = self._kinds[ids]
+        if not kinds.all():
+            self._find(np.unique(ids[kinds == 0]))
             kinds = self._kinds[ids]
-            if not kinds.all():
-                self._find(np.unique(ids[kinds == 0]))
-            return self._kinds[ids], self._numbers[ids]
-        kinds, numbers = np.empty(len(ids), np.int8), np.zeros(len(ids))
-        kinds[~own], numbers[~own] = self.of(ids[~own], constants)
-        found = [kind_of(text_of(constants[-1 - i])) for i in ids[own].tolist()]
-        kinds[own] = [kind for kind, _ in found]
-        numbers[own] = [number for _, number in found]
-        return kinds, numbers
+        return kinds, self._numbers[ids]
 
     def _find(self, ids: Ids) -> None:
-        found = [kind_of(text) for text in self._dictionary.texts(ids).to_pylist()]
-        self._kinds[ids] = [kind for kind, _ in found]
-        self._numbers[ids] = [number for _, number in found]
+        texts = self._dictionary.texts(ids)
+        digits = pc.struct_field(pc.extract_regex(texts, _PLAIN_INTEGER), "digits")
+        plain = pc.is_valid(digits).to_numpy(zero_copy_only=False)
+        self._kinds[ids[plain]] = _INTEGER
+        self._numbers[ids[plain]] = digits.drop_null().cast(pa.int64()).to_numpy()
+        others = texts.filter(pc.invert(pa.array(plain))).to_pylist()
+        found = [kind_of(text) for text in others]
+        self._kinds[ids[~plain]] = [kind for kind, _ in found]
+        self._numbers[ids[~plain]] = [number for _, number in found]
 
 
 def kind_of(text: str) -> tuple[int, float]:
@@ -130,7 +133,7 @@ def kind_of(text: str) -> tuple[int, float]:
     >>> kind_of("<a>"), kind_of('"x"'), kind_of('"x"@en')
     ((1, 0.0), (2, 0.0), (4, 0.0))
     >>> kind_of('"07"^^<http://www.w3.org/2001/XMLSchema#integer>')
-    (3, 7.0)
+    (5, 7.0)
     """
     if text[0] != '"':
         return _NODE, 0.0
@@ -143,7 +146,7 @@ def kind_of(text: str) -> tuple[int, float]:
         if number is not None and number == number and (
             match[2] == DOUBLE or (exact and len(match[1]) <= _EXACT_DIGITS)
         ):  # fmt: skip
-            return _NUMBER, float(number)
+            return _INTEGER if match[2] == INTEGER else _NUMBER, float(number)
     return _OTHER, 0.0
 
 
@@ -223,62 +226,55 @@ class Evaluator:
         sign, sides = self._compares
         if not all(kind == "id" for kind in self._call.kinds):
             return pa.array(self._rows([a.to_pylist() for a in arrays]), pa.bool_())
-        bound = np.ones(len(arrays[0]), bool)
-        columns: list[Ids] = []
-        constants = [*self._lookup.constants]
+        size, known = len(arrays[0]), len(self._lookup.dictionary)
+        bound = np.ones(size, bool)
+        ids: list[Ids] = []
+        kinds: list[npt.NDArray[np.int8]] = []
+        numbers: list[npt.NDArray[np.float64]] = []
         for side in sides:
             if isinstance(side, int):
                 array = arrays[side]
                 if array.null_count:
                     bound &= array.is_valid().to_numpy(zero_copy_only=False)
-                columns.append(pc.fill_null(array, 0).to_numpy())
+                column = pc.fill_null(array, 0).to_numpy()
+                # The query's own terms are few, and compared one by one.
+                own = (column < 0) | (column >= known)
+                found, values = self._kinds.of(np.where(own, 0, column)) if known else (
+                    np.zeros(size, np.int8), np.zeros(size))  # fmt: skip
+                kinds.append(np.where(own, _OTHER, found).astype(np.int8))
+                numbers.append(values)
+                ids.append(np.where(own, _OWN, column))
             else:
-                constants.append(side)
-                columns.append(np.full(len(arrays[0]), -len(constants), np.int64))
-        # What is unbound may be the only term, and then 0 is nobody's id.
-        if not len(self._lookup.dictionary):
-            return pa.array(self._rows([a.to_pylist() for a in arrays]), pa.bool_())
-        (left, left_numbers), (right, right_numbers) = (
-            self._kinds.of(column, constants) for column in columns
-        )
-        numbers = (left == _NUMBER) & (right == _NUMBER)
-        compare = _ORDERINGS[sign]
-        results = compare(left_numbers, right_numbers)
-        decided = numbers
+                kind, value = kind_of(text_of(side))
+                term_id = self._lookup.dictionary.find(side)
+                kinds.append(np.full(size, kind, np.int8))
+                numbers.append(np.full(size, value))
+                ids.append(np.full(size, _UNKNOWN if term_id is None else term_id, np.int64))
+        are_numbers = np.logical_and(*((k == _NUMBER) | (k == _INTEGER) for k in kinds))
+        results = _ORDERINGS[sign](*numbers)
+        decided = are_numbers
         if sign in ("=", "!="):
-            # One is an IRI or blank node, or both are plain strings: then terms are equal or not.
-            # A plain string is no number.
-            plain = (left != _OTHER) & (right != _OTHER) & ~numbers
-            decided = plain | numbers | (left == _NODE) | (right == _NODE)
-            same = self._same(sides, columns, constants)
-            results = np.where(numbers, results, same if sign == "=" else ~same)
+            # One is an IRI or blank node, or both are known and not both numbers: then terms are
+            # equal or not. What has no id differs from all that have one.
+            (left, right), one_other = kinds, (kinds[0] == _OTHER) | (kinds[1] == _OTHER)
+            decided = ~one_other | (left == _NODE) | (right == _NODE)
+            same = ids[0] == ids[1]
+            results = np.where(are_numbers, results, same if sign == "=" else ~same)
         left_over = np.flatnonzero(bound & ~decided)
+        results = results.astype(bool)
         if len(left_over):
             chosen = [a.take(pa.array(left_over)).to_pylist() for a in arrays]
-            found = self._rows(chosen)
-            results = results.astype(bool)
-            results[left_over] = [bool(one) for one in found]
-            bound[left_over] = [one is not None for one in found]
-        return pa.array(results.astype(bool), mask=~bound)
-
-    def _same(
-        self, sides: Sequence[int | Constant], columns: Sequence[Ids], constants: Sequence[Constant]
-    ) -> npt.NDArray[np.bool_]:
-        """Whether terms are the same; a constant has the id that the data or the query give it."""
-        ids = []
-        for side, column in zip(sides, columns, strict=True):
-            if isinstance(side, int):
-                ids.append(column)
-                continue
-            known = self._lookup.dictionary.find(side)
-            if known is None:
-                known = -1 - constants.index(side)
-            ids.append(np.full(len(column), known, np.int64))
-        return np.asarray(ids[0] == ids[1])
+            answers = self._rows(chosen)
+            results[left_over] = [bool(one) for one in answers]
+            bound[left_over] = [one is not None for one in answers]
+        return pa.array(results, mask=~bound)
 
     def _aggregated(self, lists: pa.Array) -> list[str | None]:
         function, separator = AGGREGATES[self._call.aggregate], self._call.separator
         kind = self._call.kinds[0]
+        sums = self._sums(lists) if kind == "id" else None
+        if sums is not None:
+            return sums
         found: list[str | None] = []
         for members in lists.to_pylist():
             try:
@@ -287,6 +283,25 @@ class Evaluator:
             except (Fault, ArithmeticError):
                 found.append(None)
         return found
+
+    def _sums(self, lists: pa.Array) -> list[str | None] | None:
+        """SUM and AVG of nothing but integers, where no sum is too large for an array."""
+        ids = lists.flatten()
+        if self._call.aggregate not in ("Sum", "Avg") or ids.null_count or lists.null_count:
+            return None
+        members = ids.to_numpy()
+        lengths = pc.list_value_length(lists).to_numpy()
+        if not len(members) or not lengths.all() or members.min() < 0:
+            return None
+        kinds, numbers = self._kinds.of(members)
+        if (kinds != _INTEGER).any() or np.abs(numbers).sum() >= _LARGEST_SUM:
+            return None
+        starts = np.cumsum(lengths) - lengths
+        sums = np.add.reduceat(numbers.astype(np.int64), starts).tolist()
+        if self._call.aggregate == "Sum":
+            return [text(total) for total in sums]
+        pairs = zip(sums, lengths.tolist(), strict=True)
+        return [text(arithmetic("/", total, number)) for total, number in pairs]
 
 
 def bound(value: Value | None) -> Value:
