@@ -432,3 +432,12 @@ def test_a_peer_that_is_absent_or_fails_has_a_row() -> None:
     row = closing.peer("other", failing, None, {}, timeout=60)
     assert row["engine"] == "other"
     assert "that went wrong" in row["failed"]
+
+
+@needs_data
+def test_sparql(capsys: pytest.CaptureFixture[str]) -> None:
+    *queries, total = run(capsys, "sparql", "--scale", "1", "--repeat", "1")
+    assert len(queries) == 14
+    assert all(row["correct"] and row["answers"] for row in queries)
+    assert total["correct"]
+    assert total["triples"] > 150_000
