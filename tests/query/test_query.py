@@ -63,7 +63,7 @@ def test_only_tables_that_changed_are_made_anew(
 ) -> None:
     query = "SELECT * { ?x :knows ?y ; :age ?n }"
     kb.query(query)
-    runner: Any = kb._queries()._runner
+    runner: Any = kb._answering()._runner
     made: list[str] = []
     load = runner._load
 
@@ -199,6 +199,6 @@ def test_deep_queries(kb: KnowledgeBase) -> None:
 def test_many_queries_are_forgotten(kb: KnowledgeBase) -> None:
     for number in range(300):
         kb.query(f"ASK {{ ?x :age ?n FILTER(?n > {number}) }}")
-    engine: Any = kb._queries()
+    engine: Any = kb._answering()
     assert len(engine._plans) == 256
     assert len(engine._runner._functions) == 256

@@ -43,6 +43,7 @@ from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import OnError, OnProgress
 
 if TYPE_CHECKING:
+    from corollary.knowledge_base.queries import Queries
     from corollary.query.engine import QueryEngine
     from corollary.query.results import Solutions, TripleTable
 
@@ -69,6 +70,8 @@ class KnowledgeBase:
     >>> kb.count(), kb.count("path(1, ?y)"), kb.version
     (5, 2, 1)
     """
+
+    _queries: Queries | None = None  # made when first asked
 
     def __init__(
         self,
@@ -120,9 +123,6 @@ class KnowledgeBase:
         self._prefixes = dict(program.prefixes)
         self._arities = dict(program.arities)
         self._version = 0
-        self._limits: dict[str, Any] = {"threads": threads, "limit_memory": limit_memory}
-        self._changed: dict[Predicate, int] = {}  # the version that changed each last
-        self._query_engine: QueryEngine | None = None  # made when first asked
         self._transaction: Transaction | None = None
 
     # -- changes ---------------------------------------------------------------------------------
@@ -208,19 +208,19 @@ class KnowledgeBase:
         >>> kb.query("ASK { <b> <knows> <b> }")
         False
         """
-        return self._queries().query(text, self.prefixes, name)
+        return self._answering().query(text, self.prefixes, name)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:
         """The SQL that answers a query, and how the database carries it out."""
-        return self._queries().explain(text, self.prefixes, name)
+        return self._answering().explain(text, self.prefixes, name)
 
-    def _queries(self) -> QueryEngine:
-        if self._query_engine is None:
+    def _answering(self) -> QueryEngine:
+        if self._queries is None:
             # rdflib and DuckDB are loaded by those who query.
-            from corollary.knowledge_base.queries import query_engine
+            from corollary.knowledge_base.queries import Queries
 
-            self._query_engine = query_engine(self)
-        return self._query_engine
+            self._queries = Queries(self)
+        return self._queries.engine
 
     def count(self, pattern: str | Atom | None = None) -> int:
         """How many facts there are, or match a pattern as for `facts`."""
@@ -354,8 +354,8 @@ class KnowledgeBase:
         statistics.seconds["update"] = time.perf_counter() - started
         self._prefixes, self._arities = reader.prefixes, reader.arities
         self._version += 1
-        for facts in (done.inserted, done.deleted):
-            self._changed.update(dict.fromkeys(facts.predicates(), self._version))
+        if self._queries is not None:
+            self._queries.changed(done, self._version)
         return TransactionChanges(
             self._version,
             statistics,

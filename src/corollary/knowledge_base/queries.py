@@ -6,6 +6,7 @@ from collections.abc import Collection, Hashable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.lang.stratify import Predicate
@@ -23,8 +24,9 @@ _X, _Y = Variable("x"), Variable("y")
 class Materialized:
     """The triples of a materialization, as they are when asked for."""
 
-    def __init__(self, kb: KnowledgeBase) -> None:
+    def __init__(self, kb: KnowledgeBase, versions: Mapping[Predicate, int]) -> None:
         self._kb = kb
+        self._versions = versions  # the one that changed each predicate last
 
     @property
     def dictionary(self) -> Dictionary:
@@ -55,7 +57,7 @@ class Materialized:
         """The version that changed it last."""
         if predicate is None:
             return self._kb.version
-        return self._kb._changed.get(predicate, 0)
+        return self._versions.get(predicate, 0)
 
 
 class Unfolded:
@@ -85,9 +87,28 @@ class Unfolded:
         return self._kb.version
 
 
-def query_engine(kb: KnowledgeBase) -> QueryEngine:
-    """What answers queries about a knowledge base, with the threads and memory of its engine."""
-    limits: dict[str, Any] = kb._limits
-    if getattr(kb, "mode", "materialized") == "hybrid":
-        return QueryEngine(HybridDatabase(Unfolded(kb), **limits), kb._dictionary)
-    return QueryEngine(Database(Materialized(kb), **limits), kb._dictionary)
+class Queries:
+    """What answers queries about a knowledge base, and what it must know of updates."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        limits = _limits(kb._engine)
+        self._versions: dict[Predicate, int] = {}
+        if getattr(kb, "mode", "materialized") == "hybrid":
+            self.engine = QueryEngine(HybridDatabase(Unfolded(kb), **limits), kb._dictionary)
+        else:
+            source = Materialized(kb, self._versions)
+            self.engine = QueryEngine(Database(source, **limits), kb._dictionary)
+
+    def changed(self, changes: Changes[Any], version: int) -> None:
+        """Remember what a version has changed."""
+        for facts in (changes.inserted, changes.deleted):
+            self._versions.update(dict.fromkeys(facts.predicates(), version))
+
+
+def _limits(engine: object) -> dict[str, Any]:
+    """The threads and the memory that the embedded engine has are those of queries too."""
+    from corollary.engines.columnar.engine import ColumnarEngine
+
+    if not isinstance(engine, ColumnarEngine):
+        return {}
+    return {"threads": engine.workers.threads, "limit_memory": engine.space.budget.limit}
