@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from corollary import KnowledgeBase
+from corollary import KnowledgeBase, rules
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.knowledge_base.results import triples_of
 from corollary.lang.syntax import Constant
@@ -46,6 +49,9 @@ class Looked:
         self.asked.append((pattern, {place: len(ids) for place, ids in admissible.items()}))
         self.given += len(triples)
         return triples
+
+    def tree(self, pattern: Pattern) -> str:
+        return f"looked up: {pattern}"
 
     def stamp(self) -> int:
         return self.kb.version
@@ -91,3 +97,37 @@ def test_other_forms() -> None:
         found, expected = engine.query(PREFIXES + query, {}), kb.query(PREFIXES + query)
         assert rows_of(found) == rows_of(expected)
     assert engine.query(PREFIXES + "ASK { :a :unknown :b }", {}) is False
+
+
+def test_the_plan_shows_how_patterns_are_answered() -> None:
+    kb, _ = loaded(":a :p :b . :b :q 1 .")
+    engine = QueryEngine(HybridDatabase(Looked(kb)), kb._dictionary)
+    shown = engine.explain(PREFIXES + "SELECT ?n { ?x :p ?y . ?y :q 1 . ?y :never ?n }", {})
+    assert shown.count("looked up") == 2
+    assert "no triple has these terms" in shown
+    assert "answers_1_0" in shown
+
+
+@pytest.mark.skipif(
+    "mode" not in signature(KnowledgeBase.__init__).parameters, reason="there is no hybrid mode"
+)
+def test_hybrid_knowledge_bases() -> None:
+    options: dict[str, Any] = {"mode": "hybrid"}
+    bases = [KnowledgeBase(rules("rhodf"), **chosen) for chosen in ({}, options)]
+    for kb in bases:
+        with kb.transaction() as tx:
+            tx.insert(
+                "@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."
+                " :Student rdfs:subClassOf :Person . :ann a :Student ; :knows :bob ."
+                " :knows rdfs:subPropertyOf :related ; rdfs:domain :Agent . :bob :knows :cid ."
+            )
+    for query in (
+        "SELECT ?x { ?x a :Person }",
+        "SELECT * { ?x a :Agent ; :related ?y OPTIONAL { ?y a :Agent ; :knows ?z } }",
+        "SELECT * { ?x ?p ?y }",
+        "SELECT ?y { :ann :related+ ?y }",
+        "DESCRIBE :ann",
+    ):
+        materialized, hybrid = (kb.query(query) for kb in bases)
+        assert rows_of(hybrid) == rows_of(materialized) != Counter()
+    assert "unfolded" in bases[1].explain_query("SELECT ?x { ?x a :Person }")

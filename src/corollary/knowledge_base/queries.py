@@ -82,6 +82,16 @@ class Unfolded:
         found: Ids = hybrid.triple_ids(self._kb, pattern, dict(admissible))
         return found
 
+    def tree(self, pattern: Pattern) -> str:
+        """The proof tree of a pattern, with leaves and sizes."""
+        known = self.dictionary.term
+        terms = tuple(
+            Variable(f"v{place}") if term is None else known(term)
+            for place, term in enumerate(pattern)
+        )
+        kb: Any = self._kb
+        return str(kb.explain_plan(Atom(TRIPLE, terms)))
+
     def stamp(self) -> Hashable:
         """The version."""
         return self._kb.version

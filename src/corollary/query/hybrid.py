@@ -40,6 +40,10 @@ class Answers(Protocol):
         """The triples that match, one a row, with one of the admissible ids at some places."""
         ...
 
+    def tree(self, pattern: Pattern) -> str:
+        """How the answers to a pattern are derived."""
+        ...
+
     def stamp(self) -> Hashable:
         """Something that is different after answers may have changed."""
         ...
@@ -67,6 +71,16 @@ class HybridDatabase(Database):
     def describing(self, subjects: Sequence[int]) -> Sequence[Scan]:
         """A pattern for each subject."""
         return [Scan(subject, None, None) for subject in subjects]
+
+    def explain(self, plan: Plan) -> str:
+        """How each pattern is answered, in the order in which they are, and how DuckDB joins."""
+        trees = []
+        for number, scan in enumerate(sorted(plan.scans, key=_openness), 1):
+            pattern = (scan.subject, scan.property, scan.object)
+            known = not any(term is not None and term < 0 for term in pattern)
+            shown = self._answers.tree(pattern) if known else "no triple has these terms"
+            trees.append(f"pattern {number} ({answers_name(plan, scan)}):\n{shown}")
+        return "\n\n".join([*trees, super().explain(plan)])
 
     def forget(self, plan: Plan) -> None:
         """Drop the answers as well."""
