@@ -26,6 +26,7 @@ from benchmarks import (
     reasoners,
     rules,
     rules10k,
+    sparql,
     store,
     updates,
 )
@@ -63,6 +64,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         equality,
         hybrid,
         store,
+        sparql,
     )
 }
 

@@ -517,3 +517,12 @@ def test_store(capsys: pytest.CaptureFixture[str]) -> None:
     [one] = [row for row in rows if "median_bytes" in row]
     assert one["correct"]
     assert one["max_bytes"] < 50_000  # kilobytes, not the store
+
+
+@needs_data
+def test_sparql(capsys: pytest.CaptureFixture[str]) -> None:
+    *queries, total = run(capsys, "sparql", "--scale", "1", "--repeat", "1")
+    assert len(queries) == 14
+    assert all(row["correct"] and row["answers"] for row in queries)
+    assert total["correct"]
+    assert total["triples"] > 150_000

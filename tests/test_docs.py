@@ -82,7 +82,10 @@ def test_programs_in_the_docs_parse(path: Path) -> None:
 
 PAGES = [
     *sorted((ROOT / "docs" / "algorithms").glob("*.md")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "generate", "modules", "store")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("explain", "generate", "modules", "sparql", "store")
+    ),
 ]
 
 
@@ -127,6 +130,7 @@ PYTHON_PAGES = (
     "knowledge-base.md",
     "modules.md",
     "rdflib.md",
+    "sparql.md",
     "specialize.md",
     "store.md",
 )

@@ -79,6 +79,11 @@ CODES: dict[str, str] = {
     "E581": "hybrid mode with representatives of equal terms",
     "E582": "patterns to materialize where everything is",
     "E583": "proof tree of a query that is not unfolded",
+    "E560": "mistake in a SPARQL query",
+    "E561": "part of SPARQL that is not supported",
+    "E562": "format that an answer does not have",
+    "E563": "query that could not be carried out",
+    "E564": "arguments of a query that do not fit together",
 }
 
 

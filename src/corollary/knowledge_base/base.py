@@ -62,7 +62,10 @@ from corollary.rdf.triples import OnError, OnProgress
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.differences import Differences
+    from corollary.knowledge_base.queries import Queries
     from corollary.knowledge_base.stored import Persistence
+    from corollary.query.engine import QueryEngine
+    from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
 
 EQUALITY = ("rules", "rewrite")  # how terms that are owl:sameAs others are kept
@@ -96,6 +99,8 @@ class KnowledgeBase:
     >>> kb.count(), kb.count("path(1, ?y)"), kb.version
     (5, 2, 1)
     """
+
+    _queries: Queries | None = None  # made when first asked
 
     def __init__(
         self,
@@ -308,6 +313,34 @@ class KnowledgeBase:
             names = tuple(f"arg{number}" for number in range(len(atom.terms)))
         return relation_table(explicit, derived, names, self._dictionary)
 
+    def query(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:
+        """Answer a SPARQL 1.1 query over all triples, explicit and derived.
+
+        SELECT gives `Solutions` and CONSTRUCT and DESCRIBE a `TripleTable`, tables with terms as
+        N-Triples writes them; ASK gives a bool. The prefixes of the knowledge base need not be
+        declared. Facts of plain relations are no triples, and not found. Errors call the text
+        `name`.
+
+        >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
+        >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
+        [{'x': '<b>'}]
+        >>> kb.query("ASK { <b> <knows> <b> }")
+        False
+        """
+        return self._answering().query(text, self.prefixes, name)
+
+    def explain_query(self, text: str, *, name: str = "<query>") -> str:
+        """The SQL that answers a query, and how the database carries it out."""
+        return self._answering().explain(text, self.prefixes, name)
+
+    def _answering(self) -> QueryEngine:
+        if self._queries is None:
+            # rdflib and DuckDB are loaded by those who query.
+            from corollary.knowledge_base.queries import Queries
+
+            self._queries = Queries(self)
+        return self._queries.engine
+
     def count(self, pattern: str | Atom | None = None) -> int:
         """How many facts there are (hybrid: are kept), or match a pattern as for `facts`."""
         if pattern is None:
@@ -490,6 +523,8 @@ class KnowledgeBase:
             self._version = version
         self._prefixes, self._arities = reader.prefixes, reader.arities
         self._last = statistics
+        if self._queries is not None:
+            self._queries.changed(done, self._version)
         return TransactionChanges(
             version,
             statistics,

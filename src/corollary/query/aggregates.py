@@ -1,0 +1,33 @@
+"""SUM, AVG and GROUP_CONCAT over the values of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from corollary.query.functions import arithmetic, text_of_value
+from corollary.query.values import Value, number
+
+
+def _sum(values: Sequence[Value], separator: str) -> Value:
+    numbers: list[Value] = [number(value) for value in values]
+    if all(type(found) is int for found in numbers):
+        return sum(found for found in numbers if isinstance(found, int))
+    total: Value = 0
+    for found in numbers:
+        total = arithmetic("+", total, found)
+    return total
+
+
+def _average(values: Sequence[Value], separator: str) -> Value:
+    return arithmetic("/", _sum(values, separator), len(values)) if values else 0
+
+
+def _concatenated(values: Sequence[Value], separator: str) -> Value:
+    return separator.join(map(text_of_value, values))
+
+
+AGGREGATES: dict[str, Callable[[Sequence[Value], str], Value]] = {
+    "Sum": _sum,
+    "Avg": _average,
+    "GroupConcat": _concatenated,
+}

@@ -1,0 +1,96 @@
+"""The same translation by Spark SQL: what it answers is what DuckDB answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from corollary import KnowledgeBase
+from corollary.knowledge_base.results import triples_of
+from corollary.query.engine import QueryEngine
+from corollary.query.results import Answer
+from corollary.query.spark import SparkRunner, SparkTerms
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+DATA = """
+@prefix : <http://e/> .
+:a :p :b . :b :p :c . :c :p :a . :d :p :d . :a :q "x" , "y"@en . :b :q 3 . :c :q 4.5 , "03"^^:z .
+:a a :C . :b a :C . :d a :D . :d :age 30 . :a :age 7 .
+"""
+QUERIES = {
+    "optional": "SELECT * { ?x :p ?y OPTIONAL { ?x :age ?n FILTER(?n > 10) } }",
+    "union and filter": "SELECT * { { ?x :q ?v } UNION { ?x a ?v }"
+    " FILTER(!isLiteral(?v) || ?v < 9) }",
+    "minus and values": "SELECT * { VALUES (?x ?y) { (:a UNDEF) (:zz 1) (:d :d) } ?x :p ?y"
+    " MINUS { ?x a :D } }",
+    "exists": "SELECT ?x { ?x :p ?y FILTER(NOT EXISTS { ?x :age ?n } || EXISTS { ?y a :D }) }",
+    "exists that sees outside": "SELECT ?x ?n { ?x :age ?n FILTER EXISTS { ?y :age ?m"
+    " FILTER(?m > ?n) } }",
+    "bound later": "SELECT ?x ?n ?t { ?x a ?t OPTIONAL { ?x :age ?n } OPTIONAL { ?y :age ?n } }",
+    "bind and join": 'SELECT ?x ?z { ?x :p ?y BIND(IRI(CONCAT("http://e/", "a")) AS ?z) ?x :p ?z }',
+    "paths": "SELECT DISTINCT ?x ?y { ?x (:p|^:q)+ ?y }",
+    "from a node": "SELECT ?y { :a :p* ?y }",
+    "to a node": "SELECT ?y { ?y (:p/:p)+ :a }",
+    "zero or one": "SELECT ?x ?y { ?x :p? ?y }",
+    "negated": "SELECT ?x ?y { ?x !(:p|^:q) ?y }",
+    "groups": "SELECT ?t (COUNT(*) AS ?n) (SUM(?v) AS ?s) (MIN(?v) AS ?m) (AVG(?v) AS ?a)"
+    ' (GROUP_CONCAT(DISTINCT ?v; separator="|") AS ?g) { ?x a ?t ; :age ?v } GROUP BY ?t'
+    " HAVING(COUNT(?x) > 0)",
+    "no groups": "SELECT (COUNT(DISTINCT ?x) AS ?n) (MAX(?w) AS ?m) { ?x :p ?y }",
+    "sub-query": "SELECT ?x ?y { ?x :p ?y { SELECT ?x { ?x :age ?n } ORDER BY DESC(?n) LIMIT 1 } }",
+    "distinct": "SELECT DISTINCT (STR(?v) AS ?s) { ?x :q ?v }",
+}
+
+
+@pytest.fixture(scope="module")
+def engines(spark: SparkSession) -> tuple[KnowledgeBase, QueryEngine]:
+    """A knowledge base, and its triples and terms in Spark."""
+    kb = KnowledgeBase()
+    with kb.transaction() as tx:
+        tx.insert(DATA)
+    dictionary = kb._dictionary
+    facts: Any = kb._maintainer.facts
+    columns = triples_of(facts, dictionary).columns
+    rows = np.stack(columns, axis=1).astype(np.int64).tolist()
+    texts = dictionary.texts_from(0).to_pylist()
+    triples = spark.createDataFrame(rows, "s bigint, p bigint, o bigint").cache()
+    terms = spark.createDataFrame(list(enumerate(texts)), "id bigint, term string").cache()
+    return kb, QueryEngine(SparkRunner(spark, triples, terms), SparkTerms(terms))
+
+
+def rows(answer: object) -> Counter[tuple[str | None, ...]]:
+    assert isinstance(answer, Answer)
+    return Counter(tuple(row.values()) for row in answer.to_pylist())
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_equals_duckdb(engines: tuple[KnowledgeBase, QueryEngine], name: str) -> None:
+    kb, spark = engines
+    expected = kb.query(QUERIES[name])
+    assert rows(expected), "a query without answers shows nothing"
+    assert rows(spark.query(QUERIES[name], kb.prefixes)) == rows(expected)
+
+
+def test_order(engines: tuple[KnowledgeBase, QueryEngine]) -> None:
+    kb, spark = engines
+    query = "SELECT ?x ?v { ?x ?p ?v } ORDER BY DESC(?v) ?x ?p LIMIT 7 OFFSET 2"
+    expected, found = kb.query(query), spark.query(query, kb.prefixes)
+    assert isinstance(expected, Answer)
+    assert isinstance(found, Answer)
+    assert found.to_pylist() == expected.to_pylist()
+
+
+def test_other_forms(engines: tuple[KnowledgeBase, QueryEngine]) -> None:
+    kb, spark = engines
+    assert spark.query("ASK { :a a :C }", kb.prefixes) is True
+    assert spark.query("ASK { :c a :C }", kb.prefixes) is False
+    for query in ("DESCRIBE :a", "CONSTRUCT { ?y :r ?x } WHERE { ?x :p ?y }"):
+        assert rows(spark.query(query, kb.prefixes)) == rows(kb.query(query))
+    assert "Scan" in spark.explain("SELECT * { ?x :p ?y }", kb.prefixes)
