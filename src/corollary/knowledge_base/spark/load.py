@@ -1,0 +1,206 @@
+"""Parse and encode: sources as facts in ids, on Spark."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from pyspark.sql import DataFrame, SparkSession
+
+from corollary.core.terms import term_of
+from corollary.engines.spark import encode, parse
+from corollary.engines.spark.blocks import REPORT
+from corollary.engines.spark.failures import explained
+from corollary.engines.spark.write import union
+from corollary.errors import InvalidInput, OperationFailed
+from corollary.knowledge_base.spark.parts import SourceReader, part_of_program
+from corollary.knowledge_base.spark.sources import Inputs, SplitOf
+from corollary.knowledge_base.spark.stages import Stage, Stages, skew
+from corollary.lang.program import Program
+from corollary.lang.syntax import Constant
+from corollary.rdf.splits import TRIPLES_NAME, Split
+from corollary.rdf.triples import SAMPLES, Skipped
+from corollary.store.layout import WIDTH
+from corollary.store.term_hash import hashes
+
+_BUCKET = 256 << 20  # bytes of sources whose distinct terms one task numbers
+_MOST = 1 << 12  # buckets
+_FEW = 1 << 21  # terms whose hashes every executor may have
+_SOURCES = 1 << 20  # parts of a source
+_PROGRAM = (1 << 31) - 1  # the part of the program's constants
+
+
+@dataclass(eq=False)
+class Loaded:
+    """Facts in ids, duplicates included, and all that is known about how they were read."""
+
+    facts: DataFrame  # relation, arg0, arg1, …
+    numbered: encode.Numbered
+    rows: Mapping[str, int]  # by relation, duplicates included
+    arities: Mapping[str, int]
+    constants: Mapping[Constant, int]  # of the program
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    skipped: int = 0
+    samples: tuple[Skipped, ...] = ()
+    _kept: list[DataFrame] = field(default_factory=list)
+
+    @property
+    def terms(self) -> DataFrame:
+        """The new terms: id, term, hash."""
+        return self.numbered.terms(hashes)
+
+    def release(self) -> None:
+        """Let Spark forget what it has kept."""
+        for frame in self._kept:
+            frame.unpersist()
+
+
+def load(
+    session: SparkSession,
+    inputs: Inputs,
+    program: Program,
+    reader: SourceReader,
+    stages: Stages,
+    *,
+    first: int,
+    terms: DataFrame | None,
+    cores: int,
+) -> Loaded:
+    """Read sources, and give their terms the ids of the terms table or new ones from `first` on.
+
+    `terms` is the terms table, if it has any; the terms of the program get ids too.
+    """
+    buckets = min(_MOST, max(cores, inputs.bytes // _BUCKET))
+    blocks = parse.Blocks(reader, hashes, buckets)
+    own = part_of_program(program)
+    frames = [parse.parse_here(session, own, blocks, _PROGRAM)]
+    with stages.stage("parse") as stage, explained("parse"):
+        frames += _parsed(session, inputs, blocks)
+        parsed = union(frames).persist()
+        reports = _reports(parsed)
+        _refuse_errors(reports)
+        _measure(stage, reports, inputs)
+    arities = _arities(reports)
+    width = max(WIDTH, *arities.values())
+    with stages.stage("encode") as stage, explained("encode"):
+        known = None
+        if terms is not None:
+            few = sum(report["terms"] for report in reports) <= _FEW
+            known = encode.known_terms(terms, parsed, buckets, few=few)
+        numbered = encode.number(parsed, buckets, first, known)
+        facts = encode.translate(parsed, numbered, len(reports), width).persist()
+        stage.rows = facts.count()
+        stage.skew = skew([*numbered.sizes.values()])
+    texts = own.terms.to_pylist()
+    ids = encode.codes_of(numbered, _PROGRAM).tolist()
+    skipped, samples = _skipped(reports)
+    prefixes: dict[str, str] = dict(inputs.prefixes)
+    for report in reports:
+        prefixes = {**report["prefixes"], **prefixes}
+    return Loaded(
+        facts,
+        numbered,
+        _rows(reports),
+        arities,
+        dict(zip(map(term_of, texts), ids, strict=True)),
+        prefixes,
+        skipped,
+        samples,
+        [parsed, numbered.frame, facts],
+    )
+
+
+def _parsed(session: SparkSession, inputs: Inputs, blocks: parse.Blocks) -> list[DataFrame]:
+    found = []
+    if inputs.groups:
+        found.append(parse.parse_files(session, inputs.groups, blocks, 0))
+    for number, (kind, files) in enumerate(
+        ((parse.parse_lines, inputs.lines), (parse.parse_documents, inputs.documents)), 1
+    ):
+        if files:
+            found.append(kind(session, [*files], SplitOf(files), blocks, number * _SOURCES))
+    for number, frame in enumerate(inputs.frames, 3):
+        name, scope = f"table {number - 2}", ""
+        found.append(parse.parse_frame(frame, name, scope, blocks, number * _SOURCES))
+    number = (3 + len(inputs.frames)) * _SOURCES
+    for part in inputs.parts:
+        found.append(parse.parse_here(session, part, blocks, number))
+        number += 1
+    return found
+
+
+def _reports(parsed: DataFrame) -> list[dict[str, Any]]:
+    """What tasks have read, in the order of the sources."""
+    rows = parsed.where(f"kind = {REPORT}").select("payload").collect()
+    found = [pickle.loads(row[0]) for row in rows]
+    return sorted(found, key=lambda report: int(report["part"]))
+
+
+def _measure(stage: Stage, reports: Sequence[Mapping[str, Any]], inputs: Inputs) -> None:
+    tasks = [report for report in reports if report["splits"]]
+    stage.rows = sum(rows for report in tasks for _, rows in report["facts"].values())
+    stage.bytes = inputs.bytes
+    stage.skew = skew([report["seconds"] for report in tasks] or [1.0])
+
+
+def _rows(reports: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for report in reports:
+        for relation, (_, count) in report["facts"].items():
+            rows[relation] = rows.get(relation, 0) + count
+    return rows
+
+
+def _arities(reports: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The numbers of arguments of all relations, which parts must agree on."""
+    found = {TRIPLES_NAME: 3}
+    for report in reports:
+        for relation, (arity, _) in report["facts"].items():
+            known = found.setdefault(relation, arity)
+            if known != arity:
+                raise InvalidInput(
+                    "E203",
+                    f"'{relation}' has {known} arguments in one source, but {arity} in another",
+                    "a relation keeps its number of arguments",
+                )
+    return found
+
+
+def _line(reports: Sequence[Mapping[str, Any]], split: Any, line: int | None) -> int | None:
+    """The number of a line in its file, from that in its split."""
+    if line is None or not isinstance(split, Split) or split.start == 0:
+        return line
+    return line + sum(
+        lines
+        for report in reports
+        for other, lines in zip(report["splits"], report["lines"], strict=False)
+        if isinstance(other, Split) and other.path == split.path and other.start < split.start
+    )
+
+
+def _refuse_errors(reports: Sequence[Mapping[str, Any]]) -> None:
+    for report in reports:
+        if report["error"] is not None:
+            splits, failed = report["splits"], report["failed"]
+            split = splits[failed] if failed is not None and failed < len(splits) else None
+            _raise(report["error"], reports, split)
+
+
+def _raise(error: tuple[Any, ...], reports: Sequence[Mapping[str, Any]], split: Any) -> NoReturn:
+    kind, code, message, hint, file, line, column = error
+    make = OperationFailed if kind == "failed" else InvalidInput
+    raise make(
+        code, message, hint, file=file, line=_line(reports, split, line), column=column
+    ) from None
+
+
+def _skipped(reports: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[Skipped, ...]]:
+    """How many statements could not be read, and where the first ones are."""
+    samples = [
+        sample._replace(line=_line(reports, report["splits"][number], sample.line))
+        for report in reports
+        for number, sample in report["samples"]
+    ]
+    return sum(report["skipped"] for report in reports), tuple(samples[:SAMPLES])
