@@ -257,7 +257,9 @@ def _with_line_breaks(array: pa.Array) -> Any:
     _, offset_buffer, data_buffer = array.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[array.offset : array.offset + count + 1]
     first, last = int(offsets[0]), int(offsets[-1])
-    data = np.frombuffer(data_buffer, np.uint8)[first:last] if last > first else np.empty(0, np.uint8)
+    data = (
+        np.frombuffer(data_buffer, np.uint8)[first:last] if last > first else np.empty(0, np.uint8)
+    )
     out = np.full(last - first + count, 10, np.uint8)
     mask = np.ones(len(out), np.bool_)
     mask[offsets[1:] - first + np.arange(count)] = False
@@ -291,9 +293,7 @@ def _read_split(split: Split, reading: PartReading) -> None:
         source = _Range(split.path, split.start, split.end)
     except OSError as error:
         reason = error.strerror or error
-        raise InvalidInput(
-            "E301", f"cannot read {split.path}: {reason}", file=split.path
-        ) from None
+        raise InvalidInput("E301", f"cannot read {split.path}: {reason}", file=split.path) from None
     try:
         reading.read(source, split)
     finally:

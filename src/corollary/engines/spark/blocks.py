@@ -31,7 +31,9 @@ ARROW = pa.schema(
 )
 
 
-def block(part: int, kind: int, bucket: int, count: int, payload: bytes | pa.Buffer) -> pa.RecordBatch:
+def block(
+    part: int, kind: int, bucket: int, count: int, payload: bytes | pa.Buffer
+) -> pa.RecordBatch:
     """One row."""
     numbers = [pa.array([part, kind, bucket], pa.int32()).slice(place, 1) for place in range(3)]
     data = pa.py_buffer(payload)

@@ -211,7 +211,9 @@ def _number_bucket(
         old = numbers < len(known)
         codes[old] = known[numbers[old]]
         local = table.column("local").combine_chunks()
-        yield block(part, CODES, bucket, len(ids), packed({"local": local, "code": pa.array(codes)}))
+        yield block(
+            part, CODES, bucket, len(ids), packed({"local": local, "code": pa.array(codes)})
+        )
     new = dictionary.texts_from(len(known))
     for start in range(0, len(new), _BLOCK):
         texts = new.slice(start, _BLOCK)

@@ -103,7 +103,9 @@ class Blocks:
             "failed": part.failed,
             "seconds": time.perf_counter() - started,
         }
-        yield block(number, REPORT, -1, sum(rows for _, rows in counts.values()), pickle.dumps(report))
+        yield block(
+            number, REPORT, -1, sum(rows for _, rows in counts.values()), pickle.dumps(report)
+        )
 
 
 def by_bucket(hashes: Numbers, buckets: int) -> Iterator[tuple[int, Numbers]]:
@@ -234,8 +236,7 @@ def _put_in_order(part: Part) -> None:
 class _Runs:
     """The lines of a partition by the split that they belong to."""
 
-    def __init__(
-        self, batches: Iterator[pa.RecordBatch], split_of: SplitOf) -> None:
+    def __init__(self, batches: Iterator[pa.RecordBatch], split_of: SplitOf) -> None:
         self._pieces = self._cut(batches)
         self._split_of = split_of
         self.splits: list[Any] = []

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from pyspark.sql import DataFrame, SparkSession
-
 from corollary.core.terms import term_of
 from corollary.engines.spark import encode, parse
 from corollary.engines.spark.blocks import REPORT
 from corollary.engines.spark.failures import explained
+from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import union
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.spark.parts import SourceReader, part_of_program
@@ -40,6 +39,7 @@ class Loaded:
     numbered: encode.Numbered
     rows: Mapping[str, int]  # by relation, duplicates included
     arities: Mapping[str, int]
+    width: int  # arguments of the widest relation, at least 3
     constants: Mapping[Constant, int]  # of the program
     prefixes: Mapping[str, str] = field(default_factory=dict)
     skipped: int = 0
@@ -83,7 +83,7 @@ def load(
         _refuse_errors(reports)
         _measure(stage, reports, inputs)
     arities = _arities(reports)
-    width = max(WIDTH, *arities.values())
+    width = max([WIDTH, *arities.values(), *program.arities.values()])
     with stages.stage("encode") as stage, explained("encode"):
         known = None
         if terms is not None:
@@ -104,6 +104,7 @@ def load(
         numbered,
         _rows(reports),
         arities,
+        width,
         dict(zip(map(term_of, texts), ids, strict=True)),
         prefixes,
         skipped,

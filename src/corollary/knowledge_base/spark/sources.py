@@ -89,9 +89,7 @@ def gathered(
     return found
 
 
-def _sort(
-    path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path, None]
-) -> None:
+def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path, None]) -> None:
     if format_of(path) is not None:
         local.setdefault(path)
     elif path.suffix == ".dl":
