@@ -17,16 +17,18 @@ from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.counted import recount
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.kinds import ALGORITHMS, KINDS, State
+from corollary.algorithms.step import Counters
 from corollary.algorithms.strata import CompiledStrata, ModuleKey
 from corollary.algorithms.updating import OnStratum, Update, given_to, worth_keeping
 from corollary.core.changes import Changes
+from corollary.core.compile import home
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.stratify import Graph
+from corollary.lang.stratify import Graph, Predicate, stratify
 from corollary.lang.syntax import Atom, Rule
 
 __all__ = ["ALGORITHMS", "KINDS", "Maintainer"]
@@ -59,8 +61,12 @@ class Maintainer(Generic[F]):
         coarse: bool = False,
         modules: bool = True,
         on_progress: OnStratum | None = None,
+        known: F | None = None,
     ) -> None:
         """Materialize. With `coarse`, there are as few strata as negation allows.
+
+        If the materialization is `known`, as that of a store is, nothing is derived but the facts
+        that are no results; updates believe it as well, until `begin` is called.
 
         `modules` (`algorithms.modular`) keep transitive relations and the like by algorithms of
         their own: always in a materialization, and in updates by `auto`, `bf`, `bf-c`, `dred` and
@@ -76,7 +82,23 @@ class Maintainer(Generic[F]):
         self._coarse = coarse
         self._modules = modules
         self._on_progress = on_progress
-        self._state = self._materialized(program, explicit, None)
+        self._believing = known is not None
+        if known is None:
+            self._state = self._materialized(program, explicit, None)
+        else:
+            strata = self._compiled(program, None)
+            self._state = self._believed(program, explicit, strata, known)
+
+    def begin(self) -> None:
+        """From now on updates derive what changes, after a beginning with `known` facts."""
+        state = self._state
+        self._believing = False
+        done = seminaive.Materialization(state.facts, state.explicit, Statistics("", ""))
+        self._state = replace(
+            state,
+            counters=self._counted(state.strata, state.facts),
+            modules=self._begun(state.strata, done) if self.uses_modules else {},
+        )
 
     @property
     def program(self) -> Program:
@@ -121,13 +143,16 @@ class Maintainer(Generic[F]):
         explicit = state.explicit.difference(removed).union(inserted)
         statistics = Statistics(self.algorithm, self._kind.about)
         anew = self._kind.make is None
-        if self.algorithm == "auto":
+        if self.algorithm == "auto" and not self._believing:
             reason = worth_rematerializing(
                 len(removed), len(inserted), len(state.explicit), state.instances
             )
             if reason is not None:
                 anew, statistics.reason = True, reason
-        if anew:
+        if self._believing:
+            new = self._believed(program, explicit, strata, state.facts)
+            difference = (new.facts.difference(state.facts), state.facts.difference(new.facts))
+        elif anew:
             new = self._materialized(program, explicit, strata, statistics)
             difference = (new.facts.difference(state.facts), state.facts.difference(new.facts))
         else:
@@ -230,17 +255,34 @@ class Maintainer(Generic[F]):
         if statistics is not None:
             statistics.rounds += done.statistics.rounds
             statistics.count("materialization", instances)
-        counters = None
-        if self._kind.counts[0]:
-            counters = recount(
-                self.engine,
-                strata.strata,
-                done.facts,
-                recursive=self._kind.counts[1],
-                modules=self.uses_modules,
-            )
+        counters = self._counted(strata, done.facts)
         modules = self._begun(strata, done) if self.uses_modules else {}
         return State(program, strata, explicit, done.facts, counters, modules, instances)
+
+    def _believed(
+        self, program: Program, explicit: F, strata: CompiledStrata, known: F
+    ) -> State[F]:
+        """The state of a materialization that is known but for what is no result."""
+        facts = known.without([p for p in known.predicates() if _is_hidden(p)])
+        facts = facts.union(explicit.only([p for p in explicit.predicates() if _is_hidden(p)]))
+        rules = [rule for rule in strata.compiled if _is_hidden(home(rule.head))]
+        if rules:
+            facts = seminaive.materialize_strata(
+                stratify(rules), facts, self.engine, compiled=strata.compiled
+            ).facts
+        # How many instances there are is not known: about as many as facts, as a rule.
+        return State(program, strata, explicit, facts, None, {}, len(facts))
+
+    def _counted(self, strata: CompiledStrata, facts: F) -> Counters[F] | None:
+        if not self._kind.counts[0]:
+            return None
+        return recount(
+            self.engine,
+            strata.strata,
+            facts,
+            recursive=self._kind.counts[1],
+            modules=self.uses_modules,
+        )
 
     def _begun(
         self, strata: CompiledStrata, done: seminaive.Materialization[F]
@@ -253,10 +295,13 @@ class Maintainer(Generic[F]):
                 used.get(frozenset(module.rules), module.with_state(None))
                 for module in stratum.modules
             ]
-            if not stratum.modular and not all(
+            known = all(frozenset(module.rules) in used for module in modules)
+            worth = (
                 worth_keeping(module, stratum, self.engine, done.explicit, done.facts)
                 for module in modules
-            ):
+                if not (stratum.modular and known)
+            )
+            if not all(list(worth) if stratum.modular else worth) and not stratum.modular:
                 continue
             states |= {stratum.key(module): module.state for module in modules}
         return states
@@ -274,6 +319,11 @@ class Maintainer(Generic[F]):
         return CompiledStrata(
             program.rules, self.engine.dictionary, coarse=coarse, compiled=compiled
         )
+
+
+def _is_hidden(predicate: Predicate) -> bool:
+    """Whether facts are no results, or of a relation that no program can name."""
+    return is_internal(predicate) or " " in predicate.relation
 
 
 def _visible(facts: F) -> F:

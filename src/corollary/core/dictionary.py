@@ -23,7 +23,7 @@ from corollary.lang.syntax import Constant, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.core.term_store import Spans, TermStore
+    from corollary.core.term_store import Spans, TermArrays, TermStore
 
 Ids = npt.NDArray[np.uint32]
 
@@ -58,6 +58,20 @@ class Dictionary:
         self._store: TermStore | None = None
         self._count = 0
         self._max_terms = max_terms
+
+    @classmethod
+    def of(cls, arrays: TermArrays) -> Dictionary:
+        """A dictionary with the terms that another one gave by `arrays`."""
+        from corollary.core.term_store import TermStore
+
+        dictionary = cls()
+        dictionary._store = TermStore.of(arrays)
+        dictionary._count = arrays.terms
+        return dictionary
+
+    def arrays(self) -> TermArrays:
+        """All terms, for `of`; not to be changed."""
+        return self._flushed().arrays()
 
     def __len__(self) -> int:
         return self._count

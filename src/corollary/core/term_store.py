@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core import hashing
-from corollary.core.hashing import SLACK, Bytes, Hashes, Ids, Places
+from corollary.core.hashing import SLACK, Bytes, Hashes, Ids, Places, Slots
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,15 @@ class Spans(NamedTuple):
         return out
 
 
+class TermArrays(NamedTuple):
+    """The texts of terms one after the other, where each begins, the hash table, how many."""
+
+    texts: Bytes  # with room for SLACK bytes after the last text
+    offsets: Places
+    slots: Slots  # a power of two, at least twice as many as terms
+    terms: int
+
+
 class TermStore:
     """Gives texts numbers in the order in which they are first seen.
 
@@ -49,6 +58,17 @@ class TermStore:
         self._offsets: Places = np.zeros(_FIRST, np.int64)
         self._slots = np.zeros(_FIRST, np.uint64)
         self._count = 0
+
+    @classmethod
+    def of(cls, arrays: TermArrays) -> TermStore:
+        """A store whose texts are arrays that another one gave; they are its own from now on."""
+        store = cls()
+        store._texts, store._offsets, store._slots, store._count = arrays
+        return store
+
+    def arrays(self) -> TermArrays:
+        """What the store consists of, for `of`; not to be changed."""
+        return TermArrays(self._texts, self._offsets, self._slots, self._count)
 
     def __len__(self) -> int:
         return self._count

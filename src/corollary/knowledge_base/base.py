@@ -1,4 +1,4 @@
-"""`KnowledgeBase`: facts and rules with their consequences, in memory."""
+"""`KnowledgeBase`: facts and rules with their consequences, in memory or in a store."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -25,6 +27,7 @@ from corollary.core.compile import (
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.proof import Proof
+from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, encode, is_known
 from corollary.errors import InvalidInput, nearest
 from corollary.knowledge_base.data import DataReader
@@ -32,6 +35,12 @@ from corollary.knowledge_base.engines import ENGINES, make_engine
 from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.knowledge_base.inconsistencies import Inconsistency, proved
 from corollary.knowledge_base.ontology import Specialized
+from corollary.knowledge_base.persistence import (
+    Resumed,
+    committed,
+    open_knowledge_base,
+    save_knowledge_base,
+)
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
@@ -41,6 +50,9 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import OnError, OnProgress
+
+if TYPE_CHECKING:
+    from corollary.knowledge_base.stored import Persistence
 
 EQUALITY = ("rules", "rewrite")  # how terms that are owl:sameAs others are kept
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
@@ -101,28 +113,82 @@ class KnowledgeBase:
         self._engine = make_engine(
             engine, self._dictionary, threads=threads, limit_memory=limit_memory
         )
-        make: Any = Maintainer
-        if equality == "rewrite":
-            make = EqualityMaintainer
-        elif specialize and is_specializable(program):
-            make = Specialized
-        self._maintainer: Maintainer[Any] | EqualityMaintainer[Any] | Specialized[Any] = make(
-            program.without_facts(),
-            self._engine.facts(encode(program.facts, self._dictionary)),
-            self._engine,
-            algorithm=algorithm,
-            modules=modules,
+        self._options = {"algorithm": algorithm, "modules": modules}
+        self._equality = equality
+        make = _kind_of(program, equality, specialize=specialize)
+        self._maintainer: Maintainer[Any] | EqualityMaintainer[Any] | Specialized[Any] | Resumed = (
+            make(
+                program.without_facts(),
+                self._engine.facts(encode(program.facts, self._dictionary)),
+                self._engine,
+                **self._options,
+            )
         )
         self._prefixes = dict(program.prefixes)
         self._arities = dict(program.arities)
         self._version = 0
         self._transaction: Transaction | None = None
+        self._persistence: Persistence | None = None
+        self._last: Statistics | None = None  # of the last transaction
+
+    # -- stores ------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        at_version: int | None = None,
+        algorithm: str = "auto",
+        modules: bool = True,
+        specialize: bool = True,
+        threads: int = 1,
+        limit_memory: int | None = None,
+    ) -> KnowledgeBase:
+        """What a store holds, at its newest version or an older one, which can be read only.
+
+        Nothing is derived, and facts are loaded when they are first needed. A transaction is a
+        commit: it is in the store when its block has ended, or has changed nothing.
+
+        >>> import tempfile
+        >>> store = tempfile.mkdtemp() + "/paths"
+        >>> rules = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
+        >>> kb = KnowledgeBase(rules)
+        >>> with kb.transaction() as tx:
+        ...     tx.insert("edge(1, 2) . edge(2, 3) .")
+        >>> kb.save(store)
+        1
+        >>> kb = KnowledgeBase.open(store)
+        >>> with kb.transaction(message="a road is closed") as tx:
+        ...     tx.delete("edge(2, 3) .")
+        >>> KnowledgeBase.open(store).count(), KnowledgeBase.open(store, at_version=1).count()
+        (2, 5)
+        """
+        return open_knowledge_base(
+            cls,
+            path,
+            at_version=at_version,
+            make=partial(_kind_of, specialize=specialize),
+            options={"algorithm": algorithm, "modules": modules},
+            threads=threads,
+            limit_memory=limit_memory,
+        )
+
+    def save(self, path: str | Path, *, message: str = "") -> int:
+        """Make a store of what there is, and go on in it; returns its version.
+
+        The folder must be empty, or not there.
+        """
+        return save_knowledge_base(self, path, message=message)
 
     # -- changes ---------------------------------------------------------------------------------
 
-    def transaction(self) -> Transaction:
-        """Changes that are made together: `with kb.transaction() as tx: …`."""
-        return Transaction(self)
+    def transaction(self, *, message: str = "") -> Transaction:
+        """Changes that are made together: `with kb.transaction() as tx: …`.
+
+        The log of a store shows the message.
+        """
+        return Transaction(self, message)
 
     def load(
         self,
@@ -154,11 +220,11 @@ class KnowledgeBase:
     def specialized(self) -> Program:
         """The rules that do the work: written out for the axioms, or the program as it is."""
         kept = self._maintainer
-        return kept.specialized if isinstance(kept, Specialized) else kept.program
+        return kept.specialized if isinstance(kept, Specialized | Resumed) else kept.program
 
     @property
     def version(self) -> int:
-        """How many transactions there were."""
+        """How many transactions there were, or the version of the store."""
         return self._version
 
     @property
@@ -299,9 +365,15 @@ class KnowledgeBase:
         self._transaction = None
 
     def _commit(
-        self, requests: list[tuple[bool, Tables]], program: Program, reader: DataReader
+        self,
+        requests: list[tuple[bool, Tables]],
+        program: Program,
+        reader: DataReader,
+        message: str,
     ) -> TransactionChanges:
         """Make changes; nothing is different if this fails."""
+        if self._persistence is not None:
+            self._persistence.refuse_reading_only()
         inserted = deleted = self._engine.facts({})
         for inserts, tables in requests:
             facts = self._engine.facts(tables)
@@ -313,12 +385,17 @@ class KnowledgeBase:
         added = tuple(rule for rule in _statements(program) if rule not in known)
         removed = tuple(rule for rule in _statements(known) if rule not in program)
         started = time.perf_counter()
-        done = self._maintainer.update(Changes(inserted, deleted, added, removed))
+        asked = Changes(inserted, deleted, added, removed)
+        done = self._maintainer.update(asked)
         statistics = done.statistics
         assert statistics is not None, "an update has statistics"
         statistics.seconds["update"] = time.perf_counter() - started
+        if self._persistence is not None:
+            self._version = committed(self, asked, done, before, reader.prefixes, message)
+        else:
+            self._version += 1
         self._prefixes, self._arities = reader.prefixes, reader.arities
-        self._version += 1
+        self._last = statistics
         return TransactionChanges(
             self._version,
             statistics,
@@ -331,6 +408,13 @@ class KnowledgeBase:
             reader.skipped,
             reader.samples,
         )
+
+
+def _kind_of(program: Program, equality: str, *, specialize: bool) -> Any:
+    """What keeps the consequences of a program up to date."""
+    if equality == "rewrite":
+        return EqualityMaintainer
+    return Specialized if specialize and is_specializable(program) else Maintainer
 
 
 def _narrow(atom: Atom, facts: Facts) -> Iterator[Atom]:

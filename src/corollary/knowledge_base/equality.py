@@ -120,14 +120,19 @@ class EqualityMaintainer(Generic[F]):
         algorithm: str = "auto",
         coarse: bool = False,
         modules: bool = True,
+        known: F | None = None,
     ) -> None:
-        """Materialize; `algorithm`, `coarse` and `modules` are those of `Maintainer`."""
+        """Materialize, or begin with what is `known`; the parameters are those of `Maintainer`."""
         self.engine = engine
         self.algorithm = algorithm
         self._same_as = engine.dictionary.id(SAME_AS)
         self._marked: dict[Predicate, tuple[CompiledRule, ...]] = {}
         rules = without_equality(program)
-        classes = Classes().merged(_pairs(explicit), self._same_as)
+        by_explicit = classes = Classes().merged(_pairs(explicit), self._same_as)
+        stored: F | None = None
+        if known is not None:
+            classes = classes.merged(_pairs(known), self._same_as)
+            stored = engine.facts(rewritten(known, classes, engine.dictionary))
         inner = Maintainer(
             self._rewritten_program(rules, classes),
             engine.facts({EQUAL: classes.pairs()}).union(
@@ -137,9 +142,12 @@ class EqualityMaintainer(Generic[F]):
             algorithm=algorithm,
             coarse=coarse,
             modules=modules,
+            known=stored,
         )
-        none = np.empty(0, np.uint32)
-        state = _State(program, rules, explicit, classes, none, inner)
+        if known is not None:
+            inner.begin()
+        derived = np.unique(classes.of(by_explicit.moved(classes)))
+        state = _State(program, rules, explicit, classes, derived, inner)
         self._state = self._merged(state, inner.facts, _Net(engine))
 
     # -- what there is -----------------------------------------------------------------------------

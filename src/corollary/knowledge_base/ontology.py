@@ -118,13 +118,15 @@ class Specialized(Generic[F]):
         algorithm: str = "auto",
         modules: bool = True,
         coarse: bool = False,
+        known: F | None = None,
     ) -> None:
-        """Materialize; the parameters are those of `Maintainer`."""
+        """Materialize, or begin with what is `known`; the parameters are those of `Maintainer`."""
         self.engine = engine
         self.algorithm = algorithm
         self._nothing = engine.facts({})
         self._general: frozenset[Rule] = frozenset()  # templates that are not written out
-        self._state = self._planned(program, explicit, explicit.predicates())
+        live = (explicit if known is None else known).predicates()
+        self._state = self._planned(program, explicit, live)
         added, _ = self._changed_rules()
         self._main = Maintainer(
             Program.of(added),
@@ -133,9 +135,12 @@ class Specialized(Generic[F]):
             algorithm=algorithm,
             modules=modules,
             coarse=coarse,
+            known=known,
         )
         everything = self._main.all_facts
         self._settle(Changes(everything, self._nothing, statistics=Statistics(algorithm, "")))
+        if known is not None:
+            self._main.begin()
 
     @property
     def program(self) -> Program:

@@ -81,8 +81,9 @@ class Transaction:
     shows inside the block is what it was before.
     """
 
-    def __init__(self, knowledge_base: KnowledgeBase) -> None:
+    def __init__(self, knowledge_base: KnowledgeBase, message: str = "") -> None:
         self._kb = knowledge_base
+        self._message = message
         self._changes: TransactionChanges | None = None
         self._open = False
         self._requests: list[tuple[bool, list[Tables]]] = []  # inserted or deleted, in order
@@ -153,7 +154,9 @@ class Transaction:
         self._open = False
         try:
             if kind is None:
-                self._changes = self._kb._commit(self._requested(), self._rules, self._reader)
+                self._changes = self._kb._commit(
+                    self._requested(), self._rules, self._reader, self._message
+                )
         finally:
             self._requests = []
             self._kb._end()

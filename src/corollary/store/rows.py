@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 
 from corollary.store.layout import arguments, width_of
 
-_NULL = -1  # no term has this id
+NO_TERM = -1  # no term has this id
 
 
 def columns_of(rows: pa.Table) -> list[npt.NDArray[np.int64]]:
     """The arguments of rows, -1 where there is none."""
     return [
-        pc.fill_null(rows[name], _NULL).to_numpy()
+        pc.fill_null(rows[name], NO_TERM).to_numpy()
         for name in arguments(width_of(rows.column_names))
     ]
 

@@ -65,8 +65,13 @@ class Store:
         mode: str = "materialized",
         equality: str = "rules",
         author: str | None = None,
+        width: int = WIDTH,
     ) -> Store:
-        """Make an empty store; its version is 0. The folder must be empty, or missing."""
+        """Make an empty store; its version is 0. The folder must be empty, or missing.
+
+        Facts may have `width` arguments; more columns come when they are needed.
+        """
+        width = max(width, WIDTH)
         if mode not in MODES:
             raise InvalidInput("E507", f"there is no mode {mode}", f"there are {', '.join(MODES)}")
         path = Path(path)
@@ -75,7 +80,7 @@ class Store:
         with unwritable(path):
             path.mkdir(parents=True, exist_ok=True)
         store.terms.create(TERMS_SCHEMA)
-        store.changes.create(changes_schema(WIDTH))
+        store.changes.create(changes_schema(width))
         store.rules.create(RULES_SCHEMA)
         first = Commit(
             0,
@@ -87,7 +92,7 @@ class Store:
             mode=mode,
             equality=equality,
         )
-        store.facts.create(facts_schema(WIDTH), first.info())
+        store.facts.create(facts_schema(width), first.info())
         return store
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -160,6 +160,7 @@ class Writer:
         *,
         statistics: Statistics,
         program: Program | None = None,
+        prefixes: Mapping[str, str] | None = None,
         mode: str | None = None,
         equality: str | None = None,
         kind: str = "update",
@@ -175,6 +176,8 @@ class Writer:
         if mode is not None and mode not in MODES:
             raise InvalidInput("E507", f"there is no mode {mode}", f"there are {', '.join(MODES)}")
         store, base = self.store, self.base
+        if prefixes is None and program is not None:
+            prefixes = program.prefixes
         rules = (base.program, base.rules)
         if program is not None:
             count = len(program.rules) + len(program.constraints)
@@ -201,7 +204,7 @@ class Writer:
                 terms=terms,
                 batch=batch,
                 changes=changes,
-                prefixes=dict(program.prefixes) if program is not None else base.prefixes,
+                prefixes=dict(base.prefixes if prefixes is None else prefixes),
                 statistics=statistics,
             )
             before = base.version
@@ -217,7 +220,7 @@ class Writer:
                 rewrites=self._rewrites,
             )
         except Conflict:
-            raise self._conflict() from None
+            raise self.conflict() from None
 
     def _commit_terms(self) -> int:
         if self._terms:
@@ -277,7 +280,8 @@ class Writer:
                     f" and version {self.version} is being made",
                 )
 
-    def _conflict(self) -> OperationFailed:
+    def conflict(self) -> OperationFailed:
+        """The error that another writer was faster."""
         newest = self.store.latest()
         if newest > self.base.version:
             other = self.store.commit(newest)

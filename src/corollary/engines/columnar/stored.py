@@ -1,0 +1,62 @@
+"""Facts that lie in arrays already, such as memory-mapped ones: nothing is read before it is used.
+
+Facts with one or two arguments are keys as they are. Longer ones are packed when a rule or a query
+first needs them, as the numbers of their pairs belong to this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from corollary.core.dictionary import Ids
+from corollary.engines.columnar.facts import ColumnarFacts, Space
+from corollary.engines.columnar.kernels import Keys
+from corollary.engines.columnar.relation import Packing, Relation, Run, as_set
+from corollary.lang.stratify import Predicate
+
+Stored = tuple[int, Keys | Ids]  # arguments; keys in order, or rows of more than two arguments
+
+
+def stored_facts(space: Space, relations: Mapping[Predicate, Stored]) -> ColumnarFacts:
+    """A set of facts over arrays that are not copied.
+
+    >>> from corollary.core.dictionary import Dictionary
+    >>> from corollary.engines.columnar.engine import ColumnarEngine
+    >>> space = ColumnarEngine(Dictionary()).space
+    >>> rows = np.array([[1, 2, 3], [1, 2, 4]], np.uint32)
+    >>> facts = stored_facts(space, {Predicate("p"): (3, rows)})
+    >>> len(facts), facts.rows(Predicate("p")).tolist()
+    (2, [[1, 2, 3], [1, 2, 4]])
+    """
+    return ColumnarFacts(
+        space,
+        {p: _relation(arity, values, space.packing) for p, (arity, values) in relations.items()},
+    )
+
+
+def _relation(arity: int, values: Any, packing: Packing) -> Relation:
+    if not len(values):
+        return Relation(arity)
+    return Relation(arity, (_LateRun(values, packing) if arity > 2 else Run(values),))
+
+
+class _LateRun(Run):
+    """A run whose keys are made when they are first asked for."""
+
+    def __init__(self, rows: Ids, packing: Packing) -> None:
+        super().__init__(np.zeros(0, np.uint64))
+        del self.__dict__["keys"]
+        self._rows, self._packing = rows, packing
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @cached_property
+    def keys(self) -> Keys:  # type: ignore[override]
+        """The keys."""
+        columns = [np.ascontiguousarray(self._rows[:, p]) for p in range(self._rows.shape[1])]
+        return as_set(self._packing.pack(columns, len(self._rows)))

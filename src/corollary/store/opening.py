@@ -1,0 +1,117 @@
+"""What an engine in process begins with: terms and facts of a version, from the cache if it can."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.dictionary import Dictionary
+from corollary.lang.syntax import TYPE
+from corollary.store import cache, parquet
+from corollary.store.columns import Columns, columns
+from corollary.store.delta import DataFile, damage
+from corollary.store.layout import TERMS_SCHEMA
+from corollary.store.rows import current
+from corollary.store.snapshot import Snapshot
+
+_MANY = 100_000  # rows after the cache, or
+_SHARE = 10  # one for so many facts: a new cache pays
+_FILES = 500
+
+
+class Opened(NamedTuple):
+    """The facts of a version: those of `columns`, changed by rows that came `later`.
+
+    These are one for each fact, with `explicit` and `deleted`.
+    """
+
+    dictionary: Dictionary
+    columns: Columns
+    later: pa.Table
+
+    def split(self) -> tuple[Columns, Columns]:
+        """What came later, and what is gone since."""
+        type_id = self.dictionary.find(TYPE)
+        gone = self.later["deleted"]
+        return (
+            columns(self.later.filter(pc.invert(gone)), type_id),
+            columns(self.later.filter(gone), type_id),
+        )
+
+
+def open_columns(snapshot: Snapshot, *, keep: bool = True) -> Opened:
+    """The terms and facts of a version; with `keep`, a cache is written where it pays."""
+    found = cache.read(snapshot.store, snapshot.version)
+    later = _later(snapshot, found.version) if found is not None else None
+    if found is not None and later is not None:
+        dictionary = Dictionary.of(found.terms)
+        _add_terms(dictionary, snapshot)
+        opened = Opened(dictionary, found.columns, current(later))
+        if later.num_rows <= max(_MANY, snapshot.statistics.facts // _SHARE):
+            return opened
+    dictionary = Dictionary()
+    _add_terms(dictionary, snapshot)
+    rows = current(parquet.read(snapshot.store.facts, snapshot.fact_data, snapshot.schema))
+    rows = rows.filter(pc.invert(rows["deleted"]))
+    opened = Opened(dictionary, columns(rows, dictionary.find(TYPE)), rows.slice(0, 0))
+    if keep:
+        cache.write(snapshot.store, snapshot.version, opened.columns, dictionary.arrays())
+    return opened
+
+
+def _add_terms(dictionary: Dictionary, snapshot: Snapshot) -> None:
+    """The terms that the dictionary does not have."""
+    table, known = snapshot.store.terms, len(dictionary)
+    data = snapshot.term_data
+    wanted = sum(file.rows for file in data)
+    if wanted < snapshot.commit.terms:
+        raise damage(table.folder, f"it has {wanted:,} terms instead of {snapshot.commit.terms:,}")
+    if wanted == known:
+        return
+    # Files are appended in the order of ids; of most of them nothing is needed.
+    new = [file for file in data if not _is_below(snapshot, file, known)] if known else data
+    rows = parquet.read(table, new, TERMS_SCHEMA, ["id", "term"])
+    rows = rows.filter(pc.greater_equal(rows["id"], known)).sort_by("id")
+    ids = rows["id"].to_numpy()
+    if len(ids) != wanted - known or not np.array_equal(ids, np.arange(known, wanted)):
+        raise damage(table.folder, f"it does not have all terms from {known:,} to {wanted:,}")
+    for chunk in rows["term"].chunks:
+        first = len(dictionary)
+        found = dictionary.encode_texts(chunk)
+        if not np.array_equal(found, np.arange(first, first + len(chunk))):
+            raise damage(table.folder, "a term is there twice")
+
+
+def _is_below(snapshot: Snapshot, file: DataFile, known: int) -> bool:
+    metadata = parquet.footer(snapshot.store.terms.folder / file.path)
+    last = -1
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(0).statistics
+        if statistics is None or not statistics.has_min_max:
+            return False
+        last = max(last, statistics.max)
+    return last < known
+
+
+def _later(snapshot: Snapshot, version: int) -> pa.Table | None:
+    """The rows that commits have added after a version; None if they cannot be told."""
+    store = snapshot.store
+    files: list[DataFile] = []
+    for number in range(version + 1, snapshot.version + 1):
+        for action in store.facts.actions(number):
+            if "remove" in action and action["remove"]["dataChange"]:
+                return None
+            if "add" in action and action["add"]["dataChange"]:
+                path, size = action["add"]["path"], action["add"]["size"]
+                if not (store.facts.folder / path).is_file():
+                    return None  # compacted since, and vacuumed
+                rows = json.loads(action["add"]["stats"])["numRecords"]
+                files.append(DataFile(unquote(path), size, rows, ""))
+    if len(files) > _FILES:
+        return None
+    return parquet.read(store.facts, files, snapshot.schema)
