@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from corollary.cli import apply, bench, check, generate, run
+from corollary.cli import apply, bench, check, generate, run, stream
 from corollary.cli.progress import interruptible
 from corollary.errors import CorollaryError
 
-COMMANDS = (run, apply, check, generate, bench)
+COMMANDS = (run, apply, check, generate, stream, bench)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -183,12 +183,13 @@ class KnowledgeBase:
 
     # -- changes ---------------------------------------------------------------------------------
 
-    def transaction(self, *, message: str = "") -> Transaction:
+    def transaction(self, *, message: str = "", batch: str | None = None) -> Transaction:
         """Changes that are made together: `with kb.transaction() as tx: …`.
 
-        The log of a store shows the message.
+        The log of a store shows the message; `batch` names the changes for those who must not make
+        them twice.
         """
-        return Transaction(self, message)
+        return Transaction(self, message, batch)
 
     def load(
         self,
@@ -370,6 +371,7 @@ class KnowledgeBase:
         program: Program,
         reader: DataReader,
         message: str,
+        batch: str | None = None,
     ) -> TransactionChanges:
         """Make changes; nothing is different if this fails."""
         if self._persistence is not None:
@@ -391,7 +393,7 @@ class KnowledgeBase:
         assert statistics is not None, "an update has statistics"
         statistics.seconds["update"] = time.perf_counter() - started
         if self._persistence is not None:
-            self._version = committed(self, asked, done, before, reader.prefixes, message)
+            self._version = committed(self, asked, done, before, reader.prefixes, message, batch)
         else:
             self._version += 1
         self._prefixes, self._arities = reader.prefixes, reader.arities

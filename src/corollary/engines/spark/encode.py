@@ -129,7 +129,7 @@ def codes_of(numbered: Numbered, part: int) -> Numbers:
 
 def resolved(table: pa.Table, bucket: int, starts: dict[int, int]) -> Numbers:
     """Codes as ids: a negative one counts from the first new id of its bucket."""
-    found = table.column("code").to_numpy()
+    found: Numbers = table.column("code").to_numpy()
     return np.where(found < 0, starts.get(bucket, 0) - 1 - found, found)
 
 

@@ -66,10 +66,12 @@ class Reader(Protocol):
 class Blocks:
     """How parts become blocks: a value that is sent to tasks."""
 
-    def __init__(self, reader: Reader, hashes: Hashes, buckets: int) -> None:
+    def __init__(self, reader: Reader, hashes: Hashes, buckets: int, mark: str = "") -> None:
+        """`mark` goes before the names of relations: facts that are parsed together are told so."""
         self.reader = reader
         self._hashes = hashes
         self._buckets = buckets
+        self._mark = mark
 
     def of(self, part: Part, number: int, splits: Any, started: float) -> Iterator[pa.RecordBatch]:
         """The blocks of a part, its report last."""
@@ -81,7 +83,8 @@ class Blocks:
             payload = packed({"local": local, "term": texts, "hash": pa.array(hashes[places])})
             yield block(number, TERMS, bucket, len(places), payload)
         counts = {}
-        for relation, columns in part.facts.items():
+        for name, columns in part.facts.items():
+            relation = self._mark + name
             counts[relation] = (len(columns), len(columns[0]) if columns else 1)
             for start in range(0, counts[relation][1], _BLOCK):
                 piece = {
@@ -117,8 +120,7 @@ def by_bucket(hashes: Numbers, buckets: int) -> Iterator[tuple[int, Numbers]]:
     bucket = np.mod(hashes, buckets)  # as `pmod` of Spark
     order = np.argsort(bucket, kind="stable")
     found, starts = np.unique(bucket[order], return_index=True)
-    for number, places in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
-        yield number, places
+    yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True)
 
 
 def parse_files(

@@ -109,7 +109,7 @@ def texts_of(terms: DataFrame, ids: Sequence[int]) -> list[str]:
 def ids_of(terms: DataFrame, texts: Sequence[str], hashes: Sequence[int]) -> dict[str, int]:
     """The ids of those of the texts that the terms table has."""
     chosen = terms.where(f.col("hash").isin(list(hashes)) & f.col("term").isin(list(texts)))
-    return {term: number for term, number in chosen.select("term", "id").collect()}
+    return dict(map(tuple, chosen.select("term", "id").collect()))
 
 
 def written_out(

@@ -20,7 +20,7 @@ def write_terms(terms: DataFrame, folder: Path, name: str) -> list[str]:
 def write_facts(
     facts: DataFrame, folder: Path, name: str, *, rows: int, type_id: int, least: int = 1
 ) -> list[str]:
-    """Write rows of the facts (or changes) table, sorted so that readers skip what they do not want.
+    """Write rows of the facts (or changes) table, sorted so that readers skip most of them.
 
     By relation, then property, then the class of a triple with rdf:type, else its subject. Files
     have ranges of these, about so many rows each, and there are at least so many files.

@@ -81,6 +81,7 @@ def update(
     master: str | None = None,
     session: SparkSession | None = None,
     on_error: OnError = "fail",
+    keep_labels: bool = False,
     message: str | None = None,
     batch: str | None = None,
     on_progress: OnProgress | None = None,
@@ -88,8 +89,9 @@ def update(
     """Change the explicit facts and rules of a store, and derive what changes, on Spark.
 
     Sources are those of `build`; a fact that is both deleted and inserted is inserted. What is
-    committed is exactly what the materialization differs by. `batch` names the change in the
-    commit, for those who must not make it twice.
+    committed is exactly what the materialization differs by. Blank nodes of a document that is
+    inserted are its own, unless `keep_labels`; deleted ones are those that the store shows under
+    the same label. `batch` names the change in the commit, for those who must not make it twice.
     """
     with _installed():
         from corollary.knowledge_base.spark import updating
@@ -103,6 +105,7 @@ def update(
         master=master,
         session=session,
         on_error=on_error,
+        keep_labels=keep_labels,
         message=message,
         batch=batch,
         on_progress=on_progress,

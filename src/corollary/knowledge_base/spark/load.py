@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count as numbered_from
 from typing import Any, NoReturn
 
 from corollary.core.terms import term_of
@@ -23,6 +24,8 @@ from corollary.rdf.splits import TRIPLES_NAME, Split
 from corollary.rdf.triples import SAMPLES, Skipped
 from corollary.store.layout import WIDTH
 from corollary.store.term_hash import hashes
+
+GONE = "- "  # no relation of a program has a blank in its name
 
 _BUCKET = 256 << 20  # bytes of sources whose distinct terms one task numbers
 _MOST = 1 << 12  # buckets
@@ -67,21 +70,28 @@ def load(
     first: int,
     terms: DataFrame | None,
     cores: int,
+    deleted: Inputs | None = None,
 ) -> Loaded:
     """Read sources, and give their terms the ids of the terms table or new ones from `first` on.
 
-    `terms` is the terms table, if it has any; the terms of the program get ids too.
+    `terms` is the terms table, if it has any; the terms of the program get ids too. Relations of
+    facts from `deleted` sources have `GONE` before their names.
     """
-    buckets = min(_MOST, max(cores, inputs.bytes // _BUCKET))
+    read = inputs.bytes + (deleted.bytes if deleted is not None else 0)
+    buckets = min(_MOST, max(cores, read // _BUCKET))
     blocks = parse.Blocks(reader, hashes, buckets)
     own = part_of_program(program)
     frames = [parse.parse_here(session, own, blocks, _PROGRAM)]
     with stages.stage("parse") as stage, explained("parse"):
-        frames += _parsed(session, inputs, blocks)
+        frames += _parsed(session, inputs, blocks, 0)
+        if deleted is not None:
+            # Labels are kept, so that what the store shows can be deleted.
+            gone = parse.Blocks(replace(reader, keep_labels=True), hashes, buckets, GONE)
+            frames += _parsed(session, deleted, gone, 1 << 30)
         parsed = union(frames).persist()
         reports = _reports(parsed)
         _refuse_errors(reports)
-        _measure(stage, reports, inputs)
+        _measure(stage, reports, read)
     arities = _arities(reports)
     width = max([WIDTH, *arities.values(), *program.arities.values()])
     with stages.stage("encode") as stage, explained("encode"):
@@ -113,22 +123,25 @@ def load(
     )
 
 
-def _parsed(session: SparkSession, inputs: Inputs, blocks: parse.Blocks) -> list[DataFrame]:
+def _parsed(
+    session: SparkSession, inputs: Inputs, blocks: parse.Blocks, first: int
+) -> list[DataFrame]:
+    """The blocks of all sources; the parts of each have numbers of their own."""
+    numbers = numbered_from(first, _SOURCES)
     found = []
     if inputs.groups:
-        found.append(parse.parse_files(session, inputs.groups, blocks, 0))
-    for number, (kind, files) in enumerate(
-        ((parse.parse_lines, inputs.lines), (parse.parse_documents, inputs.documents)), 1
-    ):
-        if files:
-            found.append(kind(session, [*files], SplitOf(files), blocks, number * _SOURCES))
-    for number, frame in enumerate(inputs.frames, 3):
-        name, scope = f"table {number - 2}", ""
-        found.append(parse.parse_frame(frame, name, scope, blocks, number * _SOURCES))
-    number = (3 + len(inputs.frames)) * _SOURCES
-    for part in inputs.parts:
-        found.append(parse.parse_here(session, part, blocks, number))
-        number += 1
+        found.append(parse.parse_files(session, inputs.groups, blocks, next(numbers)))
+    if files := inputs.lines:
+        lines = parse.parse_lines(session, [*files], SplitOf(files), blocks, next(numbers))
+        found.append(lines)
+    if files := inputs.documents:
+        whole = parse.parse_documents(session, [*files], SplitOf(files), blocks, next(numbers))
+        found.append(whole)
+    found += [
+        parse.parse_frame(frame, f"table {place}", "", blocks, next(numbers))
+        for place, frame in enumerate(inputs.frames, 1)
+    ]
+    found += [parse.parse_here(session, part, blocks, next(numbers)) for part in inputs.parts]
     return found
 
 
@@ -139,10 +152,10 @@ def _reports(parsed: DataFrame) -> list[dict[str, Any]]:
     return sorted(found, key=lambda report: int(report["part"]))
 
 
-def _measure(stage: Stage, reports: Sequence[Mapping[str, Any]], inputs: Inputs) -> None:
+def _measure(stage: Stage, reports: Sequence[Mapping[str, Any]], read: int) -> None:
     tasks = [report for report in reports if report["splits"]]
     stage.rows = sum(rows for report in tasks for _, rows in report["facts"].values())
-    stage.bytes = inputs.bytes
+    stage.bytes = read
     stage.skew = skew([report["seconds"] for report in tasks] or [1.0])
 
 
@@ -158,7 +171,8 @@ def _arities(reports: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The numbers of arguments of all relations, which parts must agree on."""
     found = {TRIPLES_NAME: 3}
     for report in reports:
-        for relation, (arity, _) in report["facts"].items():
+        for name, (arity, _) in report["facts"].items():
+            relation = name.removeprefix(GONE)
             known = found.setdefault(relation, arity)
             if known != arity:
                 raise InvalidInput(
@@ -173,12 +187,13 @@ def _line(reports: Sequence[Mapping[str, Any]], split: Any, line: int | None) ->
     """The number of a line in its file, from that in its split."""
     if line is None or not isinstance(split, Split) or split.start == 0:
         return line
-    return line + sum(
+    before: int = sum(
         lines
         for report in reports
         for other, lines in zip(report["splits"], report["lines"], strict=False)
         if isinstance(other, Split) and other.path == split.path and other.start < split.start
     )
+    return line + before
 
 
 def _refuse_errors(reports: Sequence[Mapping[str, Any]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -106,8 +106,6 @@ def build(
                 name: Count(_width(name, loaded, program), *numbers)
                 for name, numbers in found.items()
             }
-            prefixes = {**loaded.prefixes, **program.prefixes}
-            kept = Program(program.rules, (), prefixes, program.constraints)
             statistics = Statistics(
                 counts,
                 inserted=stage.rows,
@@ -119,7 +117,11 @@ def build(
                 seconds=stages.seconds,
             )
             version = writer.commit(
-                program=kept, statistics=statistics, kind="build", message=message or "build"
+                program=program.without_facts(),
+                prefixes={**loaded.prefixes, **program.prefixes},
+                statistics=statistics,
+                kind="build",
+                message=message or "",
             )
             done.unpersist()
         finally:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from corollary.engines.spark.stored import SparkSession
 from corollary.engines.spark.session import build_session
+from corollary.engines.spark.stored import SparkSession
 
 _SHARE = 4  # of the memory of this machine that Java may use, where it does the work itself
 _LEAST, _MOST = 1 << 30, 16 << 30

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from corollary.core.dictionary import Dictionary
-from corollary.core.tables import joined
+from corollary.core.tables import encode, joined
 from corollary.errors import InvalidInput
 from corollary.files.facts import is_table
 from corollary.knowledge_base.data import DataReader, paths_of
@@ -32,7 +32,7 @@ class Inputs:
     documents: dict[str, Split] = field(default_factory=dict)  # by address: read whole by Spark
     frames: list[Any] = field(default_factory=list)  # DataFrames
     parts: list[Part] = field(default_factory=list)  # that the driver has
-    program: Program = field(default_factory=Program)  # of .dl files
+    program: Program = field(default_factory=Program)  # the rules of .dl files
     prefixes: dict[str, str] = field(default_factory=dict)
     bytes: int = 0
 
@@ -94,7 +94,11 @@ def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path,
         local.setdefault(path)
     elif path.suffix == ".dl":
         program = Program.load(path)
-        found.program = found.program | program if len(found.program) else program
+        if program.facts:
+            dictionary = Dictionary()
+            found.parts.append(part_of(encode(program.facts, dictionary), dictionary))
+        rules = program.without_facts()
+        found.program = found.program | rules if len(found.program) else rules
         found.prefixes = {**program.prefixes, **found.prefixes}
     elif is_table(path):
         tables.setdefault(path)
