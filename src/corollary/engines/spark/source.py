@@ -41,7 +41,7 @@ class TripleSource(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         """Reads files."""
-        return _Reader(self.splits(self.options), dict(self.options), self.read)
+        return _Reader(self.splits(self.options), _plain(self.options), self.read)
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         """Writes a folder of files."""
@@ -71,6 +71,11 @@ class TripleSource(DataSource):
     @abstractmethod
     def write(path: Path, table: pa.Table) -> None:
         """Write rows as one file."""
+
+
+def _plain(options: Options) -> Options:
+    """Options whose names are in lower case, as Spark does not tell cases apart."""
+    return {name.lower(): value for name, value in options.items()}
 
 
 class _Reader(DataSourceReader):

@@ -77,8 +77,8 @@ class RdfSource(TripleSource):
     @staticmethod
     def read(splits: Sequence[Split], options: Options) -> Iterator[pa.RecordBatch]:
         """The rows of splits; a statement that cannot be read is an error with its line."""
-        skip = options.get("onError", "fail") == "skip"
-        keep = options.get("keepLabels", "false").lower() == "true"
+        skip = options.get("onerror", "fail") == "skip"
+        keep = options.get("keeplabels", "false").lower() == "true"
         part = PartReader("skip" if skip else "fail", keep).files(splits)
         if part.error is not None:
             line, failed = part.error.line, splits[part.failed or 0]
