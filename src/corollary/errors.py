@@ -73,6 +73,8 @@ CODES: dict[str, str] = {
     "E505": "version that is not there",
     "E506": "folder that cannot become a store",
     "E507": "commit that a store cannot take",
+    "E508": "malformed RDF Patch",
+    "E509": "store that is not what follows from its facts",
 }
 
 

@@ -17,8 +17,11 @@ from corollary.cli.arguments import (
     print_skipped,
 )
 from corollary.cli.progress import Clock, Limits, Progress
+from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import EQUALITY, KnowledgeBase
+from corollary.knowledge_base.persistence import is_store
 from corollary.knowledge_base.rules import NO_RULES, read_rules
+from corollary.rdf.triples import Skipped
 
 _DEFAULT = "owl-rl"
 
@@ -35,7 +38,7 @@ def add_arguments(commands: Any) -> None:
         "sources",
         nargs="+",
         metavar="FILE",
-        help="RDF files, .dl files, tables of facts, folders and patterns",
+        help="a store, or RDF files, .dl files, tables of facts, folders and patterns",
     )
     add_rules(parser, f"{_DEFAULT}, or {NO_RULES} if a FILE is a .dl file")
     parser.add_argument(
@@ -62,13 +65,7 @@ def check(options: argparse.Namespace) -> int:
     progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
     with progress.watched():
         clock = Clock()
-        kb = KnowledgeBase(
-            read_rules(options.rules or _default(options.sources)),
-            equality=options.equality,
-            threads=options.threads,
-            limit_memory=options.limit_memory,
-        )
-        loaded = kb.load(*options.sources, on_error=options.on_error, on_progress=progress.reading)
+        kb, skipped = _opened(options) or _loaded(options, progress)
         clock.lap("load")
         found = kb.inconsistencies(limit=options.limit)
         clock.lap("check")
@@ -77,17 +74,47 @@ def check(options: argparse.Namespace) -> int:
         "inconsistencies": [one.to_json() for one in found],
         "facts": kb.count(),
         "seconds": {phase: round(spent, 6) for phase, spent in clock.seconds.items()},
-        **describe_skipped(loaded.skipped, loaded.samples),
+        **describe_skipped(*skipped),
     }
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     else:
         print("\n".join(map(str, found)) or "consistent")
-    print_skipped(loaded.skipped, loaded.samples)
+    print_skipped(*skipped)
     if not options.quiet and not options.json:
         spent = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in clock.seconds.items())
         print(f"{kb.count():,} facts, seconds: {spent}", file=sys.stderr)
     return 1 if found else 0
+
+
+_Checked = tuple[KnowledgeBase, tuple[int, Sequence[Skipped]]]
+
+
+def _opened(options: argparse.Namespace) -> _Checked | None:
+    """The knowledge base of a store, if one is named."""
+    if not any(is_store(source) for source in options.sources):
+        return None
+    if len(options.sources) > 1 or options.rules:
+        raise InvalidInput(
+            "E341",
+            "a store is checked alone, by its own rules",
+            "'corollary update' adds facts and rules to it",
+        )
+    kb = KnowledgeBase.open(
+        options.sources[0], threads=options.threads, limit_memory=options.limit_memory
+    )
+    return kb, (0, ())
+
+
+def _loaded(options: argparse.Namespace, progress: Progress) -> _Checked:
+    kb = KnowledgeBase(
+        read_rules(options.rules or _default(options.sources)),
+        equality=options.equality,
+        threads=options.threads,
+        limit_memory=options.limit_memory,
+    )
+    done = kb.load(*options.sources, on_error=options.on_error, on_progress=progress.reading)
+    return kb, (done.skipped, done.samples)
 
 
 def _default(sources: Sequence[str]) -> str:

@@ -12,11 +12,41 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from corollary.cli import apply, bench, check, generate, run, stream
+from corollary.cli import (
+    apply,
+    bench,
+    build,
+    check,
+    compact,
+    diff,
+    explain,
+    generate,
+    info,
+    log,
+    run,
+    stream,
+    update,
+    verify,
+)
 from corollary.cli.progress import interruptible
 from corollary.errors import CorollaryError
 
-COMMANDS = (run, apply, check, generate, stream, bench)
+COMMANDS = (
+    run,
+    apply,
+    build,
+    update,
+    explain,
+    check,
+    info,
+    log,
+    diff,
+    verify,
+    compact,
+    stream,
+    generate,
+    bench,
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -350,6 +350,11 @@ class KnowledgeBase:
         found = facts.only(whole)
         return found.union(self._engine.derive(rules, facts).facts) if rules else found
 
+    def _anew(self) -> Any:
+        """Everything derived again from the explicit facts, to compare with."""
+        make = _kind_of(self.program, self._equality, specialize=True)
+        return make(self.program, self._maintainer.explicit, self._engine)
+
     # -- for transactions --------------------------------------------------------------------------
 
     def _reader(self) -> DataReader:

@@ -105,6 +105,7 @@ class DataReader:
         *,
         on_error: OnError = "fail",
         on_progress: OnProgress | None = None,
+        keep_labels: bool = False,
     ) -> Iterator[Tables | Program]:
         """Facts from files, folders, and all that `facts` takes but text; programs as they are."""
         rdf: dict[Path, None] = {}  # read together, each once, and by several threads
@@ -118,7 +119,7 @@ class DataReader:
                 else:
                     yield self._file(path, relation)
         if rdf:
-            yield self._rdf(list(rdf), on_error, on_progress=on_progress)
+            yield self._rdf(list(rdf), on_error, keep_labels=keep_labels, on_progress=on_progress)
 
     def statements(self, text: str) -> tuple[list[Rule], list[Atom]]:
         """The rules and facts of a text in the rule language."""

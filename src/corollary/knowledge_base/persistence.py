@@ -12,7 +12,7 @@ from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
-from corollary.errors import InvalidInput
+from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.engines import make_engine
 from corollary.knowledge_base.results import TRIPLES_NAME
 from corollary.lang.program import Program
@@ -20,6 +20,10 @@ from corollary.lang.syntax import Atom
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.base import KnowledgeBase
+    from corollary.store import Store
+
+# An update holds the facts and an index of each, about twice; texts are compressed in files.
+KEY, COPIES, EXPANDED = 8, 4, 4
 
 
 class Resumed:
@@ -157,16 +161,51 @@ def save_knowledge_base(kb: KnowledgeBase, path: str | Path, *, message: str) ->
     return kb._version
 
 
+def refuse_occupied(path: str | Path) -> None:
+    """Fail at once if a build could not make a store in a folder."""
+    from corollary.store.store import refuse_occupied
+
+    if not _is_empty(path):
+        refuse_occupied(Path(path))
+
+
+def refuse_too_large(store: Store, limit: int | None) -> None:
+    """Fail if the facts of the newest version would not fit into so many bytes."""
+    if limit is None:
+        return
+    from corollary.engines.columnar.budget import readable
+
+    snapshot = store.snapshot()
+    found = snapshot.statistics
+    size = KEY * (found.facts + found.explicit) * COPIES
+    size += EXPANDED * sum(file.size for file in snapshot.term_data)
+    if size > limit:
+        raise OperationFailed(
+            "E406",
+            f"an update of {found.facts:,} facts and {snapshot.commit.terms:,} terms needs about"
+            f" {readable(size)}, but --limit-memory allows {readable(limit)}",
+            "use --engine spark, or raise the limit",
+            file=str(store.path),
+        )
+
+
 def empty_store(path: str | Path, width: int = 0) -> Any:
     """A new store for facts of so many arguments, or one that is there and has nothing in it."""
     from corollary.store import Store
 
-    if is_store(path):
-        store = Store.open(path)
-        found = store.commit()
-        if not found.statistics.facts and not found.rules and not found.terms:
-            return store
+    if _is_empty(path):
+        return Store.open(path)
     return Store.create(path, width=width)
+
+
+def _is_empty(path: str | Path) -> bool:
+    """Whether there is a store with nothing in it."""
+    from corollary.store import Store
+
+    if not is_store(path):
+        return False
+    found = Store.open(path).commit()
+    return not (found.statistics.facts or found.rules or found.terms)
 
 
 def is_store(path: str | Path) -> bool:
@@ -194,7 +233,7 @@ def committed(
     assert done.statistics is not None, "an update has statistics"
     after = kept.explicit
     try:
-        return persistence.commit(
+        version = persistence.commit(
             Difference.of(done, asked, before, after),
             kept.program,
             prefixes,
@@ -207,3 +246,4 @@ def committed(
         new = asked.inserted.intersection(after).difference(before)
         kept.update(Changes(lost, new, done.removed_rules, done.added_rules))
         raise
+    return persistence.compacted(version)

@@ -35,7 +35,7 @@ def relation_table(
     Terms of triples are texts as N-Triples writes them, so that `rdf.formats` reads the table.
     """
     _, columns = _columns(explicit, derived, len(names), dictionary)
-    write = _texts if names == TRIPLE_COLUMNS else _cells
+    write = _texts if names == TRIPLE_COLUMNS else cells_of
     cells = {name: write(column, dictionary) for name, column in zip(names, columns, strict=True)}
     return pa.table(cells | {"explicit": _flags(explicit, derived)})
 
@@ -45,7 +45,7 @@ def mixed_table(explicit: Facts, derived: Facts, dictionary: Dictionary) -> pa.T
     predicates = [*explicit.predicates(), *derived.predicates()]
     width = max((_width(predicate, explicit, derived) for predicate in predicates), default=0)
     relations, columns = _columns(explicit, derived, width, dictionary)
-    cells = {f"arg{number}": _cells(column, dictionary) for number, column in enumerate(columns)}
+    cells = {f"arg{number}": cells_of(column, dictionary) for number, column in enumerate(columns)}
     names = pa.array(relations, pa.string())
     return pa.table({"relation": names} | cells | {"explicit": _flags(explicit, derived)})
 
@@ -109,7 +109,8 @@ def _texts(ids: Numbers, dictionary: Dictionary) -> pa.Array:
     return dictionary.texts(ids)
 
 
-def _cells(ids: Numbers, dictionary: Dictionary) -> pa.Array:
+def cells_of(ids: Numbers, dictionary: Dictionary) -> pa.Array:
+    """Terms as cells; -1 is no term."""
     distinct, places = np.unique(ids, return_inverse=True)
     known = distinct != _NO_TERM
     terms = dictionary.terms(distinct[known].tolist())

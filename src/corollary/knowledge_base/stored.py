@@ -17,7 +17,7 @@ from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, is_auxiliary
 from corollary.store import Statistics as Counted
-from corollary.store import Store, Writer, cache
+from corollary.store import Store, Writer, cache, compaction
 from corollary.store.columns import Columns, Label, Part
 from corollary.store.commits import Count
 from corollary.store.layout import (
@@ -230,6 +230,17 @@ class Persistence:
         finally:
             self._stored = writer.stored_terms
         self.version, self._relations, self.program = version, counts, program
+        return version
+
+    def compacted(self, version: int) -> int:
+        """Merge small files if they have piled up; the version is then another one."""
+        if compaction.needed(self.store.facts.files(version)):
+            try:
+                made = compaction.compact(self.store)
+            except OperationFailed:  # another writer was faster, or there is no room: later
+                return version
+            if made is not None and made.version == version + 1:
+                self.version = version = made.version
         return version
 
     def _write(self, writer: Writer, difference: Difference) -> None:

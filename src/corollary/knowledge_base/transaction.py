@@ -124,6 +124,17 @@ class Transaction:
             else:
                 self._request(found, inserts=True)
 
+    def delete_from(self, *sources: Any, on_error: OnError = "fail") -> None:
+        """Take away the explicit facts that files and folders hold.
+
+        Labels of blank nodes are read as those of this knowledge base.
+        """
+        self._refuse_closed()
+        for found in self._reader.sources(sources, on_error=on_error, keep_labels=True):
+            if isinstance(found, Program):
+                found = self._reader.facts(found)
+            self._request(found, inserts=False)
+
     def add_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
         """Add rules: text, a `.dl` file given as a path, a program, or rules."""
         self._refuse_closed()

@@ -1,93 +1,171 @@
-"""RDF Patch: files of statements that are added and deleted, in transactions.
+"""RDF Patch: transactions of triples that are added and deleted, one a line.
 
-A line is `A s p o .` or `D s p o .`, with terms as N-Triples writes them; `TX .` begins a
-transaction, `TC .` ends it and `TA .` takes it back. `H`, `PA` and `PD` lines say nothing about
-statements. Labels of blank nodes are those of the store. Of what is said about a statement, the
-last counts.
+    H id <uuid:…> .        a header, about what follows
+    PA ex <http://example.org/> .
+    TX .                   a transaction begins
+    D ex:a ex:p ex:b .
+    A ex:a ex:p ex:c .
+    TC .                   and is complete; TA . throws it away
+
+Triples are written as in Turtle, one on a line. What stands outside of a transaction is one of its
+own. Blank nodes keep their labels, so that a later line can delete what an earlier one added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import pyarrow as pa
+from typing import IO
 
 from corollary.core.dictionary import Dictionary
 from corollary.errors import InvalidInput
 from corollary.rdf import files, formats
+from corollary.rdf.triples import Triples
 
-_IGNORED = (b"H", b"PA", b"PD")
+_LETTERS = ("A", "D")
+_PIECE = 1 << 20  # bytes that are read at once
 
 
-def read_patch(path: str | Path) -> tuple[pa.Table, pa.Table]:
-    """What a patch adds and what it deletes, each with subject, predicate and object.
+@dataclass
+class PatchTransaction:
+    """One transaction: runs of added or deleted triples, in order, and the headers before it."""
 
-    >>> import tempfile
-    >>> patch = Path(tempfile.mkdtemp()) / "change.rdfp"
-    >>> _ = patch.write_text(
-    ...     "TX .\\nA <urn:a> <urn:p> <urn:b> .\\nD <urn:a> <urn:p> <urn:c> .\\nTC ."
-    ... )
-    >>> added, deleted = read_patch(patch)
-    >>> added["object"].to_pylist(), deleted["object"].to_pylist()
-    (['<urn:b>'], ['<urn:c>'])
+    headers: dict[str, str] = field(default_factory=dict)
+    requests: list[tuple[bool, Triples]] = field(default_factory=list)  # added or deleted
+
+    def __len__(self) -> int:
+        return sum(len(triples) for _, triples in self.requests)
+
+
+def read_patch(path: str | Path, dictionary: Dictionary) -> Iterator[PatchTransaction]:
+    """The transactions of a file, which may be compressed (`.gz`, `.zst`)."""
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput("E301", f"there is no file {path}", file=str(path))
+    with files.opened(path) as opened:
+        yield from _Reader(str(path), dictionary).transactions(_lines(opened))
+
+
+def _lines(opened: files.Opened) -> Iterator[bytes]:
+    rest = b""
+    while data := opened.read(_PIECE):
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def write_patch(
+    file: IO[str], transactions: Iterator[tuple[dict[str, str], list[str], list[str]]]
+) -> None:
+    """Write transactions: headers, lines of deleted and of added triples in N-Triples.
+
+    >>> import sys
+    >>> write_patch(sys.stdout, iter([({"version": "3"}, [], ["<a> <p> <b> ."])]))
+    H version "3" .
+    TX .
+    A <a> <p> <b> .
+    TC .
     """
-    last: dict[bytes, tuple[bool, int]] = {}  # of each statement: whether it is added, the line
-    pending: dict[bytes, tuple[bool, int]] | None = None
-    for number, line in enumerate(_lines(Path(path)), 1):
-        word, _, rest = line.strip().partition(b" ")
-        if word in (b"A", b"D"):
-            (last if pending is None else pending)[rest.strip()] = (word == b"A", number)
-        elif word == b"TX" and pending is None:
-            pending = {}
-        elif word in (b"TC", b"TA") and pending is not None:
-            last |= pending if word == b"TC" else {}
-            pending = None
-        elif word and not word.startswith(b"#") and word not in _IGNORED:
-            raise InvalidInput(
-                "E549",
-                f"expected a line of RDF Patch, found {line[:60].decode(errors='replace')!r}",
-                "lines begin with A, D, TX, TC, TA, H, PA or PD",
-                file=str(path),
-                line=number,
-            )
-    if pending is not None:
-        raise InvalidInput(
-            "E549", f"a transaction of {path} is not ended by TC or TA", file=str(path)
+    for headers, deleted, added in transactions:
+        for name, value in headers.items():
+            file.write(f'H {name} "{value}" .\n')
+        file.write("TX .\n")
+        file.writelines(f"D {line}\n" for line in deleted)
+        file.writelines(f"A {line}\n" for line in added)
+        file.write("TC .\n")
+
+
+class _Reader:
+    def __init__(self, name: str, dictionary: Dictionary) -> None:
+        self.name = name
+        self.dictionary = dictionary
+        self.prefixes: dict[str, str] = {}
+        self._lines: list[tuple[int, str, str]] = []  # number, letter, triple
+        self._headers: dict[str, str] = {}
+        self._open = False
+
+    def transactions(self, lines: Iterator[bytes]) -> Iterator[PatchTransaction]:
+        """All transactions, in order."""
+        number = 0
+        for number, raw in enumerate(lines, 1):
+            try:
+                line = raw.decode("utf-8").strip()
+            except UnicodeDecodeError:
+                raise self._wrong(number, "the line is not UTF-8") from None
+            if not line or line.startswith("#"):
+                continue
+            letter, _, rest = line.partition(" ")
+            rest = rest.strip()
+            if letter in _LETTERS:
+                self._lines.append((number, letter, rest))
+            elif letter == "TX":
+                if self._open:
+                    raise self._wrong(number, "TX inside a transaction")
+                yield from self._pending()
+                self._open = True
+            elif letter in ("TC", "TA"):
+                if not self._open:
+                    raise self._wrong(number, f"{letter} without TX")
+                self._open = False
+                if letter == "TC":
+                    yield self._taken()
+                else:
+                    self._lines = []
+            elif letter == "H":
+                name, _, value = rest.removesuffix(".").strip().partition(" ")
+                self._headers[name] = value.strip().strip('"')
+            elif letter in ("PA", "PD"):
+                name, _, iri = rest.removesuffix(".").strip().partition(" ")
+                name = name.strip('"').removesuffix(":")
+                if letter == "PA":
+                    self.prefixes[name] = iri.strip().strip("<>")
+                else:
+                    self.prefixes.pop(name, None)
+            else:
+                raise self._wrong(number, f"expected A, D, H, PA, PD, TX, TC or TA, found {letter}")
+        if self._open:
+            raise self._wrong(number, "the last transaction is not complete: TC is missing")
+        yield from self._pending()
+
+    def _pending(self) -> Iterator[PatchTransaction]:
+        """What stands outside of a transaction."""
+        if self._lines:
+            yield self._taken()
+
+    def _taken(self) -> PatchTransaction:
+        found = PatchTransaction(self._headers)
+        start = 0
+        lines = self._lines
+        for end in range(1, len(lines) + 1):
+            if end == len(lines) or lines[end][1] != lines[start][1]:
+                found.requests.append((lines[start][1] == "A", self._triples(lines[start:end])))
+                start = end
+        self._lines, self._headers = [], {}
+        return found
+
+    def _triples(self, lines: list[tuple[int, str, str]]) -> Triples:
+        try:
+            return self._parsed("\n".join(text for _, _, text in lines))
+        except InvalidInput:
+            for number, _, text in lines:
+                try:
+                    self._parsed(text)
+                except InvalidInput as error:
+                    raise self._wrong(number, error.message) from None
+            raise
+
+    def _parsed(self, text: str) -> Triples:
+        return formats.read_text(
+            text, self.dictionary, name=self.name, keep_labels=True, prefixes=self.prefixes
         )
-    return _table(last, True, path), _table(last, False, path)
 
-
-def is_patch(path: str | Path) -> bool:
-    """Whether the name says that a file is a patch.
-
-    >>> is_patch("a.rdfp.gz"), is_patch("a.nt")
-    (True, False)
-    """
-    return files.suffix_of(Path(path)) == ".rdfp"
-
-
-def _lines(path: Path) -> list[bytes]:
-    pieces = []
-    with files.opened(path) as stream:
-        while piece := stream.read(1 << 20):
-            pieces.append(piece)
-    return b"".join(pieces).split(b"\n")
-
-
-def _table(last: dict[bytes, tuple[bool, int]], added: bool, path: str | Path) -> pa.Table:
-    chosen = [(text, number) for text, (is_added, number) in last.items() if is_added == added]
-    dictionary = Dictionary()
-    try:
-        triples = formats.read_text(
-            b"\n".join(text for text, _ in chosen),
-            dictionary,
-            format="n-triples",
-            keep_labels=True,
+    def _wrong(self, line: int, message: str) -> InvalidInput:
+        return InvalidInput(
+            "E508",
+            message,
+            "a line of RDF Patch is 'A <s> <p> <o> .', 'D <s> <p> <o> .', 'TX .' or 'TC .'",
+            file=self.name,
+            line=line,
         )
-    except InvalidInput as error:
-        line = chosen[error.line - 1][1] if error.line is not None else None
-        raise InvalidInput(
-            error.code, error.message, error.hint, file=str(path), line=line
-        ) from None
-    texts = [dictionary.texts(column) for column in triples.columns]
-    return pa.table(texts, names=["subject", "predicate", "object"])

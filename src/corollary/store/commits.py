@@ -54,7 +54,7 @@ class Commit:
     version: int
     milliseconds: int  # since 1970
     id: str  # of this attempt to commit: rows of `changes` name it
-    kind: str  # create, build, update, compact, widen
+    kind: str  # create, build, update, compact, vacuum, widen
     message: str = ""
     author: str = ""
     program: str = ""  # a hash; `rules` has the text
@@ -64,6 +64,7 @@ class Commit:
     terms: int = 0
     batch: str | None = None
     changes: str = "none"  # where they are: table, facts (all are new), none, diff (not written)
+    oldest: int = 0  # the first version that can still be read
     prefixes: Mapping[str, str] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=Statistics)
     format: int = FORMAT

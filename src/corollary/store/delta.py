@@ -96,6 +96,19 @@ class Table:
             for row in actions.select(["path", "size_bytes", "num_records"]).to_pylist()
         ]
 
+    def files_between(self, column: str, low: int, high: int) -> list[DataFile]:
+        """The files of the newest version that may hold rows with values from low to high."""
+        table = self.open()
+        with damaged(self.folder / LOG):
+            actions = pa.table(table.get_add_actions(flatten=True))
+        smallest, largest = f"min.{column}", f"max.{column}"
+        return [
+            DataFile(unquote(row["path"]), row["size_bytes"], row["num_records"], "")
+            for row in actions.to_pylist()
+            if (row.get(largest) is None or row[largest] >= low)
+            and (row.get(smallest) is None or row[smallest] <= high)
+        ]
+
     def actions(self, version: int) -> list[dict[str, Any]]:
         """What a commit says, action by action."""
         path = self.folder / LOG / f"{version:020d}.json"

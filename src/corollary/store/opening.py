@@ -64,6 +64,14 @@ def open_columns(snapshot: Snapshot, *, keep: bool = True) -> Opened:
     return opened
 
 
+def open_terms(snapshot: Snapshot) -> Dictionary:
+    """The terms alone."""
+    found = cache.read(snapshot.store, snapshot.version)
+    dictionary = Dictionary.of(found.terms) if found is not None else Dictionary()
+    _add_terms(dictionary, snapshot)
+    return dictionary
+
+
 def _add_terms(dictionary: Dictionary, snapshot: Snapshot) -> None:
     """The terms that the dictionary does not have."""
     table, known = snapshot.store.terms, len(dictionary)

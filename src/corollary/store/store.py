@@ -76,7 +76,7 @@ class Store:
             raise InvalidInput("E507", f"there is no mode {mode}", f"there are {', '.join(MODES)}")
         path = Path(path)
         store = cls(path)
-        _refuse_occupied(path)
+        refuse_occupied(path)
         with unwritable(path):
             path.mkdir(parents=True, exist_ok=True)
         store.terms.create(TERMS_SCHEMA)
@@ -132,7 +132,15 @@ class Store:
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """What a version consists of."""
-        return Snapshot(self, self.commit(version))
+        newest, found = self.commit(), self.commit(version)
+        if found.version < newest.oldest:
+            raise InvalidInput(
+                "E505",
+                f"version {found.version} was removed by a vacuum",
+                f"the versions from {newest.oldest} on can be read",
+                file=str(self.path),
+            )
+        return Snapshot(self, found)
 
     def writer(self, base: int | None = None, *, author: str | None = None) -> Writer:
         """A writer of the version after `base`, the newest one if none is given."""
@@ -150,7 +158,7 @@ def who() -> str:
         return ""
 
 
-def _refuse_occupied(path: Path) -> None:
+def refuse_occupied(path: Path) -> None:
     """A folder with something in it is left alone; what a creation that was ended left is not."""
     if path.is_file():
         raise InvalidInput("E506", f"{path} is a file", "name a folder", file=str(path))

@@ -145,13 +145,13 @@ class Writer:
             self._refuse_other_version(file)
         self._changes += [file for file in files if file.rows]
 
-    def replace_facts(self, *, rewrites: bool = False) -> None:
-        """Let the files that are added take the place of all that the version before has.
-
-        With `rewrites` they say the same, as those of a compaction do.
-        """
+    def replace_facts(self) -> None:
+        """Let the files that are added take the place of all that the version before has."""
         self._replaced = self.store.facts.files(self.base.version)
-        self._rewrites = rewrites
+
+    def replace_files(self, files: Sequence[DataFile]) -> None:
+        """Let the files that are added say what these files say, as a compaction does."""
+        self._replaced, self._rewrites = list(files), True
 
     # -- the commit --------------------------------------------------------------------------------
 
@@ -166,6 +166,7 @@ class Writer:
         kind: str = "update",
         message: str = "",
         batch: str | None = None,
+        oldest: int | None = None,
     ) -> int:
         """Make the version. What is not given is as it was in the version before.
 
@@ -203,6 +204,7 @@ class Writer:
                 equality=equality or base.equality,
                 terms=terms,
                 batch=batch,
+                oldest=base.oldest if oldest is None else oldest,
                 changes=changes,
                 prefixes=dict(base.prefixes if prefixes is None else prefixes),
                 statistics=statistics,

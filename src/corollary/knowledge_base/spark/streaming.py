@@ -23,9 +23,9 @@ from corollary.core.dictionary import Dictionary
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.rdf import formats
-from corollary.rdf.files import format_of, is_compressed
-from corollary.rdf.patch import is_patch, read_patch
-from corollary.rdf.triples import OnError
+from corollary.rdf.files import format_of, is_compressed, suffix_of
+from corollary.rdf.patch import read_patch
+from corollary.rdf.triples import OnError, Triples
 from corollary.store import Store
 
 CHECKPOINT = "stream"  # the folder of a store in which Spark remembers what it has seen
@@ -99,7 +99,7 @@ def kind_of(path: Path) -> str | None:
     >>> kind_of(Path("a.insert.nt.gz")), kind_of(Path("a.rdfp")), kind_of(Path("a.nt"))
     ('insert', 'patch', None)
     """
-    if is_patch(path):
+    if suffix_of(path) == ".rdfp":
         return "patch"
     if format_of(path) is None:
         return None
@@ -149,12 +149,11 @@ class _Changes:
         """What is inserted and deleted."""
         kind = kind_of(group[0])
         if kind == "patch":
-            return read_patch(group[0])
+            return _net(group[0])
         dictionary = Dictionary()
         # Labels are kept, so that a file can delete what another one inserted.
         found = formats.read(group, dictionary, on_error=self._on_error, keep_labels=True)
-        texts = [dictionary.texts(column) for column in found.columns]
-        table = pa.table(texts, names=_COLUMNS)
+        table = _table(found, dictionary)
         return (table, table.slice(0, 0)) if kind == "insert" else (table.slice(0, 0), table)
 
     def _commit(
@@ -182,6 +181,32 @@ class _Changes:
                 tx.insert(inserted)
         changes = tx.changes
         return changes.version, changes.inserted.num_rows, changes.deleted.num_rows
+
+
+def _net(path: Path) -> tuple[pa.Table, pa.Table]:
+    """What a patch inserts and deletes, all its transactions together: the last word counts."""
+    dictionary = Dictionary()
+    last: dict[tuple[str, ...], bool] = {}
+    for transaction in read_patch(path, dictionary):
+        for added, triples in transaction.requests:
+            columns = [dictionary.texts(column).to_pylist() for column in triples.columns]
+            last.update((row, added) for row in zip(*columns, strict=True))
+    inserted, deleted = (
+        pa.Table.from_pylist(
+            [
+                dict(zip(_COLUMNS, row, strict=True))
+                for row, added in last.items()
+                if added == wanted
+            ],
+            pa.schema([(name, pa.string()) for name in _COLUMNS]),
+        )
+        for wanted in (True, False)
+    )
+    return inserted, deleted
+
+
+def _table(triples: Triples, dictionary: Dictionary) -> pa.Table:
+    return pa.table([dictionary.texts(column) for column in triples.columns], names=_COLUMNS)
 
 
 def _groups(files: list[Path]) -> Iterator[list[Path]]:

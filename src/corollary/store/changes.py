@@ -1,0 +1,190 @@
+"""What changed from one version to another: as a feed, version by version, and in one.
+
+A fact has a state: there is none, it is derived, it is explicit. A row of changes tells the state
+before and the state after; of several rows about a fact the first tells what it was and the last
+what it is. Where rows of changes were not written, two versions are compared fact by fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.store import parquet
+from corollary.store.commits import Commit
+from corollary.store.delta import damage
+from corollary.store.layout import (
+    DELETED,
+    INSERTED,
+    MADE_DERIVED,
+    MADE_EXPLICIT,
+    WIDTH,
+    arguments,
+    changes_schema,
+    width_of,
+)
+from corollary.store.rows import columns_of, relation_codes
+
+if TYPE_CHECKING:
+    from corollary.store.store import Store
+
+_NONE, _DERIVED, _EXPLICIT = 0, 1, 2
+_NAMES = np.array([INSERTED, DELETED, MADE_EXPLICIT, MADE_DERIVED])
+States = npt.NDArray[np.int8]
+
+
+def feed(store: Store, since: int, until: int | None = None) -> Iterator[tuple[Commit, pa.Table]]:
+    """The versions after `since`, each with its changes: `change`, `relation`, `arg0`, …
+
+    Versions that change no fact, such as compactions, have an empty table.
+    """
+    last = store.commit(until).version
+    store.commit(since)
+    for version in range(since + 1, last + 1):
+        commit = store.commit(version)
+        yield commit, of_version(store, commit)
+
+
+def of_version(store: Store, commit: Commit) -> pa.Table:
+    """By what a version differs from the one before."""
+    if commit.changes == "none":
+        return _empty()
+    if commit.changes == "table":
+        return _written(store, [commit])
+    if commit.changes == "facts":
+        return _all_new(store.snapshot(commit.version).facts())
+    return _compared(store, commit.version - 1, commit.version)
+
+
+def between(store: Store, first: int, second: int) -> pa.Table:
+    """By what the second version differs from the first one, which may be the newer one.
+
+    The columns are `change` (inserted, deleted, explicit, derived), `relation`, `arg0`, … and
+    `explicit`: what the fact is, or was if it is deleted.
+    """
+    low, high = sorted((first, second))
+    commits = [store.commit(version) for version in range(low + 1, high + 1)]
+    store.commit(low)
+    kinds = {commit.changes for commit in commits} - {"none"}
+    if not kinds:
+        return _empty()
+    if kinds <= {"table", "facts"}:
+        written = [commit for commit in commits if commit.changes == "table"]
+        parts = [_written(store, written)] if written else []
+        parts += [
+            _all_new(store.snapshot(commit.version).facts()).append_column(
+                "version", pa.array(np.full(commit.statistics.facts, commit.version))
+            )
+            for commit in commits
+            if commit.changes == "facts"
+        ]
+        found = _composed(_alike(parts))
+    else:
+        found = _compared(store, low, high)
+    return found if first <= second else _inverted(found)
+
+
+def _written(store: Store, commits: Sequence[Commit]) -> pa.Table:
+    """The rows of some versions in the table of changes."""
+    low, high = commits[0].version, commits[-1].version
+    files = store.changes.files_between("version", low, high)
+    names = [field.name for field in store.changes.open().schema().fields]
+    rows = parquet.read(store.changes, files, changes_schema(width_of(names)))
+    # Attempts that did not become a version left rows as well.
+    rows = rows.filter(pc.is_in(rows["commit"], pa.array([commit.id for commit in commits])))
+    for commit in commits:
+        expected = commit.statistics.inserted + commit.statistics.deleted
+        if expected and len(commits) == 1 and rows.num_rows < expected:
+            raise damage(store.changes.folder, f"changes of version {commit.version} are missing")
+    return rows.drop(["commit"])
+
+
+def _all_new(facts: pa.Table) -> pa.Table:
+    change = pa.array([INSERTED] * facts.num_rows, pa.string())
+    return facts.add_column(0, "change", change)
+
+
+def _compared(store: Store, low: int, high: int) -> pa.Table:
+    """The facts of two versions, compared."""
+    parts = []
+    for version, change in ((low, DELETED), (high, INSERTED)):
+        facts = store.snapshot(version).facts()
+        names = pa.array([change] * facts.num_rows, pa.string())
+        number = pa.array(np.full(facts.num_rows, version, np.int64))
+        parts.append(facts.add_column(0, "change", names).append_column("version", number))
+    return _composed(_alike(parts))
+
+
+def _composed(rows: pa.Table) -> pa.Table:
+    """One row for each fact whose state differs."""
+    if not rows.num_rows:
+        return _empty()
+    versions = rows["version"].to_numpy()
+    codes, _ = relation_codes(rows)
+    keys = [*columns_of(rows), codes]
+    order = np.lexsort([versions, *keys])
+    first = np.zeros(len(order), bool)
+    first[0] = True
+    for key in keys:
+        ordered = key[order]
+        first[1:] |= ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(first)
+    ends = np.append(starts[1:], len(order)) - 1
+    before, after = _states(rows)
+    was, now = before[order[starts]], after[order[ends]]
+    kept = was != now
+    return _told(rows, order[ends][kept], was[kept], now[kept])
+
+
+def _states(rows: pa.Table) -> tuple[States, States]:
+    """The state before and after, for each row of changes."""
+    change = np.asarray(rows["change"].to_pylist(), object)
+    flag = np.where(rows["explicit"].to_numpy(zero_copy_only=False), _EXPLICIT, _DERIVED)
+    before = np.select(
+        [change == INSERTED, change == DELETED, change == MADE_EXPLICIT],
+        [_NONE, flag, _DERIVED],
+        _EXPLICIT,
+    )
+    after = np.select(
+        [change == INSERTED, change == DELETED, change == MADE_EXPLICIT],
+        [flag, _NONE, _EXPLICIT],
+        _DERIVED,
+    )
+    return before.astype(np.int8), after.astype(np.int8)
+
+
+def _told(rows: pa.Table, places: npt.NDArray[np.int64], was: States, now: States) -> pa.Table:
+    kind = np.select([was == _NONE, now == _NONE, now == _EXPLICIT], [0, 1, 2], 3)
+    explicit = np.where(now == _NONE, was, now) == _EXPLICIT
+    names = ["relation", *arguments(width_of(rows.column_names))]
+    found = rows.select(names).take(pa.array(places))
+    change = pa.array(_NAMES[kind].tolist(), pa.string())
+    return found.add_column(0, "change", change).append_column("explicit", pa.array(explicit))
+
+
+def _inverted(rows: pa.Table) -> pa.Table:
+    before, after = _states(rows)
+    return _told(rows, np.arange(rows.num_rows), after, before)
+
+
+def _alike(parts: Sequence[pa.Table]) -> pa.Table:
+    """Tables of different widths, one below the other."""
+    width = max(width_of(part.column_names) for part in parts)
+    names = ["change", "relation", *arguments(width), "explicit", "version"]
+    filled = []
+    for part in parts:
+        for name in names:
+            if name not in part.column_names:
+                part = part.append_column(name, pa.nulls(part.num_rows, pa.int64()))
+        filled.append(part.select(names))
+    return pa.concat_tables(filled)
+
+
+def _empty() -> pa.Table:
+    schema = changes_schema(WIDTH)
+    return schema.empty_table().drop(["version", "commit"])
