@@ -62,9 +62,7 @@ def batches(store: Path) -> list[str]:
     return [commit.batch for commit in Store.open(store).log() if commit.batch is not None]
 
 
-def test_insertions_deletions_and_patches(
-    spark: SparkSession, store: Path, folder: Path
-) -> None:
+def test_insertions_deletions_and_patches(spark: SparkSession, store: Path, folder: Path) -> None:
     drop(folder, "a.insert.nt", f"<urn:x1> {TYPE} <urn:C> .\n", 1)
     drop(folder, "b.insert.ttl", "<urn:x2> a <urn:C> .", 2)
     drop(folder, "c.delete.nt", f"<urn:x0> {TYPE} <urn:C> .\n<urn:x1> {TYPE} <urn:C> .\n", 3)

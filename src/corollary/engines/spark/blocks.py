@@ -19,10 +19,10 @@ Numbers = npt.NDArray[np.int64]
 _RELATION = b"relation"
 # What a block holds.
 REPORT, TERMS, FACTS, KNOWN, NEW, CODES = range(6)
-SCHEMA = "part int, kind int, bucket int, count long, payload binary"
+SCHEMA = "part long, kind int, bucket int, count long, payload binary"
 ARROW = pa.schema(
     [
-        ("part", pa.int32()),
+        ("part", pa.int64()),
         ("kind", pa.int32()),
         ("bucket", pa.int32()),
         ("count", pa.int64()),
@@ -35,7 +35,7 @@ def block(
     part: int, kind: int, bucket: int, count: int, payload: bytes | pa.Buffer
 ) -> pa.RecordBatch:
     """One row."""
-    numbers = [pa.array([part, kind, bucket], pa.int32()).slice(place, 1) for place in range(3)]
+    numbers = [pa.array([part], pa.int64()), *(pa.array([n], pa.int32()) for n in (kind, bucket))]
     data = pa.py_buffer(payload)
     offsets = pa.py_buffer(np.array([0, data.size], np.int32))
     binary = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -35,7 +36,17 @@ def explained(stage: str) -> Iterator[None]:
     except CorollaryError:
         raise
     except (PySparkException, Py4JError) as error:
-        raise told(stage, str(error)) from None
+        raise told(stage, said(error)) from None
+
+
+def said(error: Any) -> str:
+    """All that an exception of Spark says, with its causes in Java."""
+    found = [str(error)]
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while java is not None:
+        found.append(str(java.toString()))
+        java = java.getCause()
+    return "\n".join(found)
 
 
 def told(stage: str, text: str) -> CorollaryError:
@@ -80,7 +91,7 @@ def told(stage: str, text: str) -> CorollaryError:
 def _cause(text: str) -> str:
     """The innermost cause that the stacks name."""
     raised = _RAISED.findall(text)
-    if raised and "PythonException" in text:
+    if raised and "Python worker" in text:
         kind, message = raised[-1]
         return _short(f"{kind.split('.')[-1]}: {message}")
     causes = [(kind, message) for kind, message in _CAUSE.findall(text) if message]

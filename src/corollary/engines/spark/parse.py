@@ -33,8 +33,9 @@ from corollary.engines.spark.blocks import (
 )
 
 Hashes = Callable[[Any], pa.Array]  # 64-bit hashes of texts, those of the terms table
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+_HASHED = 1 << 62  # above the numbers of all other parts
 SplitOf = Callable[[str, int], Any]
-_PART = "corollary_part"
 _BLOCK = 1 << 20  # facts in a block
 
 
@@ -72,6 +73,12 @@ class Blocks:
         self._hashes = hashes
         self._buckets = buckets
         self._mark = mark
+
+    def identity(self, part: Part) -> int:
+        """A number for a part that follows from its terms."""
+        found = self._hashes(part.terms).to_numpy(zero_copy_only=False).view(np.uint64)
+        total = np.sum((found ^ (found >> np.uint64(29))) * _ODD, dtype=np.uint64)
+        return int(total >> np.uint64(2)) + _HASHED
 
     def of(self, part: Part, number: int, splits: Any, started: float) -> Iterator[pa.RecordBatch]:
         """The blocks of a part, its report last."""
@@ -117,6 +124,8 @@ def by_bucket(hashes: Numbers, buckets: int) -> Iterator[tuple[int, Numbers]]:
     >>> [(bucket, places.tolist()) for bucket, places in by_bucket(np.array([4, 3, -1]), 2)]
     [(0, [0]), (1, [1, 2])]
     """
+    if not len(hashes):
+        return
     bucket = np.mod(hashes, buckets)  # as `pmod` of Spark
     order = np.argsort(bucket, kind="stable")
     found, starts = np.unique(bucket[order], return_index=True)
@@ -200,25 +209,23 @@ def parse_documents(
     return frame.mapInArrow(task, SCHEMA)
 
 
-def parse_frame(frame: DataFrame, name: str, scope: str, blocks: Blocks, first: int) -> DataFrame:
+def parse_frame(frame: DataFrame, name: str, scope: str, blocks: Blocks) -> DataFrame:
     """Rows of a DataFrame: each partition is a part.
 
-    The terms of a part are put in order: the rows of a frame may come in another order when it is
-    computed again, and must then get the same numbers.
+    The rows of a frame may come in another order when it is computed again, and must get the same
+    numbers. So the terms of a part are put in order, and a part is known by a hash of its terms:
+    parts with the same terms give them the same numbers.
     """
-    numbered = frame.withColumn(_PART, f.spark_partition_id() + first)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         started = time.perf_counter()
         found = [batch for batch in batches if len(batch)]
         if found:
-            table = pa.Table.from_batches(found)
-            number = table.column(_PART)[0].as_py()
-            part = blocks.reader.frame(table.drop_columns([_PART]), name, scope)
+            part = blocks.reader.frame(pa.Table.from_batches(found), name, scope)
             _put_in_order(part)
-            yield from blocks.of(part, number, [name], started)
+            yield from blocks.of(part, blocks.identity(part), [name], started)
 
-    return numbered.mapInArrow(task, SCHEMA)
+    return frame.mapInArrow(task, SCHEMA)
 
 
 def parse_here(session: SparkSession, part: Part, blocks: Blocks, number: int) -> DataFrame:

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from corollary.engines.spark.failures import told
+from corollary.engines.spark.failures import said, told
 
 _SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 
@@ -70,7 +70,7 @@ class Watch:
         except (PySparkException, Py4JError) as error:
             if self._error is not None:
                 raise self._error from None
-            raise told("the stream", str(error)) from None
+            raise told("the stream", said(error)) from None
 
     def stop(self) -> None:
         """End the query; a batch that is being worked on comes again the next time."""

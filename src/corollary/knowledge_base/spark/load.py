@@ -138,7 +138,7 @@ def _parsed(
         whole = parse.parse_documents(session, [*files], SplitOf(files), blocks, next(numbers))
         found.append(whole)
     found += [
-        parse.parse_frame(frame, f"table {place}", "", blocks, next(numbers))
+        parse.parse_frame(frame, f"table {place}", "", blocks)
         for place, frame in enumerate(inputs.frames, 1)
     ]
     found += [parse.parse_here(session, part, blocks, next(numbers)) for part in inputs.parts]

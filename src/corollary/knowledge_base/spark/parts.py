@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.tables import Tables, encode, joined
+from corollary.core.terms import term_of
 from corollary.errors import CorollaryError, InvalidInput
+from corollary.files.cells import write_cell
 from corollary.knowledge_base.data import DataReader
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -87,6 +89,11 @@ def part_of_program(program: Program) -> Part:
         for atom in (rule.head, *(atom for atom, _ in rule.atoms())):
             dictionary.encode(term for term in atom.terms if not isinstance(term, Variable))
     return part_of(encode(program.facts, dictionary), dictionary)
+
+
+def cells(texts: pa.Array) -> pa.Array:
+    """Texts of terms as the cells of facts files."""
+    return pa.array([write_cell(term_of(text)) for text in texts.to_pylist()], pa.string())
 
 
 def _places(predicate: Predicate, rows: Ids, dictionary: Dictionary) -> list[Ids]:

@@ -12,18 +12,16 @@ from typing import Any
 import pyarrow as pa
 
 from corollary.core.partial import PartialDictionary
-from corollary.core.terms import term_of
 from corollary.engines.spark import hadoop, stored
 from corollary.engines.spark.failures import explained
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, write_facts, write_terms
 from corollary.errors import InvalidInput
-from corollary.files.cells import write_cell
 from corollary.knowledge_base import distributed
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark.built import Built
 from corollary.knowledge_base.spark.load import Loaded, load
-from corollary.knowledge_base.spark.parts import RELATION, SourceReader
+from corollary.knowledge_base.spark.parts import RELATION, SourceReader, cells
 from corollary.knowledge_base.spark.sessions import cores_of, started
 from corollary.knowledge_base.spark.sources import gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stage, Stages, skew
@@ -231,11 +229,6 @@ def materialize(
         return stored.written_out(chosen, terms, 3, names, None)
     same = {name: name for name in stored.arguments(width)}
     return stored.written_out(facts, terms, width, {"relation": RELATION, **same}, cells)
-
-
-def cells(texts: pa.Array) -> pa.Array:
-    """Texts of terms as the cells of facts files."""
-    return pa.array([write_cell(term_of(text)) for text in texts.to_pylist()], pa.string())
 
 
 @contextmanager
