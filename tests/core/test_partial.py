@@ -15,7 +15,13 @@ from corollary.errors import OperationFailed
 from corollary.lang.syntax import IRI, XSD, Constant, Literal
 
 CONSTANTS = st.sampled_from(
-    [IRI("urn:a"), IRI("urn:b"), Literal("1"), Literal("1", XSD + "integer"), Literal("x", language="EN")]
+    [
+        IRI("urn:a"),
+        IRI("urn:b"),
+        Literal("1"),
+        Literal("1", XSD + "integer"),
+        Literal("x", language="EN"),
+    ]
 )
 
 

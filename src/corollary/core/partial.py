@@ -69,7 +69,9 @@ class PartialDictionary(Dictionary):
     @property
     def new_terms(self) -> list[tuple[int, str]]:
         """What the table does not have: ids, one after the other, and texts."""
-        return [(number, text_of(self._terms[number])) for number in range(self._first, self._count)]
+        return [
+            (number, text_of(self._terms[number])) for number in range(self._first, self._count)
+        ]
 
     def encode(self, terms: Iterable[Constant]) -> Ids:
         """The ids of terms, new ones for terms that neither this nor the table has."""

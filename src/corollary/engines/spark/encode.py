@@ -112,7 +112,8 @@ def translate(parsed: DataFrame, numbered: Numbered, parts: int, width: int) -> 
             for count, table in blocks:
                 yield _translated(table, count, lookup, width)
 
-    together = codes.union(facts).repartitionById(parts, "part")
+    task_of = f.pmod(f.col("part"), f.lit(parts)).cast("int")
+    together = codes.union(facts).repartitionById(parts, task_of)
     return together.mapInArrow(task, facts_schema(width))
 
 

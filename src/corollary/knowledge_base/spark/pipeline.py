@@ -32,6 +32,7 @@ from corollary.rdf.triples import OnError
 from corollary.store import Statistics, Store, Writer
 from corollary.store.commits import Count
 from corollary.store.layout import MODES
+from corollary.store.term_hash import hashes
 
 
 def build(
@@ -165,10 +166,7 @@ def derived(
     partitions: int | None,
 ) -> tuple[Any, PartialDictionary]:
     """All that follows from loaded facts, and the dictionary of the rules."""
-    next_id = loaded.numbered.first + loaded.numbered.count
-    dictionary = PartialDictionary(
-        loaded.constants, next_id, fetch=lambda ids: stored.texts_of(terms, ids)
-    )
+    dictionary = dictionary_of(loaded, terms)
     with explained("materialize"):
         done = distributed.materialize(
             loaded.facts,
@@ -179,6 +177,22 @@ def derived(
             on_round=lambda report: stages.tell(_round(report)),
         )
     return done, dictionary
+
+
+def dictionary_of(loaded: Loaded, terms: DataFrame) -> PartialDictionary:
+    """The constants of the program; other terms are looked up in the terms table."""
+
+    def look_up(texts: list[str]) -> list[int | None]:
+        wanted = hashes(pa.array(texts, pa.large_string())).to_pylist()
+        found = stored.ids_of(terms, texts, wanted)
+        return [found.get(text) for text in texts]
+
+    return PartialDictionary(
+        loaded.constants,
+        loaded.numbered.first + loaded.numbered.count,
+        fetch=lambda ids: stored.texts_of(terms, ids),
+        look_up=look_up,
+    )
 
 
 def add_new_terms(writer: Writer, dictionary: PartialDictionary) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
-from corollary.core.partial import PartialDictionary
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark import hadoop, stored
 from corollary.engines.spark.engine import SparkEngine
@@ -22,7 +21,7 @@ from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark.built import Built
 from corollary.knowledge_base.spark.load import GONE, Loaded, load
 from corollary.knowledge_base.spark.parts import SourceReader
-from corollary.knowledge_base.spark.pipeline import add_new_terms, add_terms
+from corollary.knowledge_base.spark.pipeline import add_new_terms, add_terms, dictionary_of
 from corollary.knowledge_base.spark.sessions import cores_of, started
 from corollary.knowledge_base.spark.sources import Inputs, gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stages
@@ -89,34 +88,33 @@ def update(
     try:
         writer.reserve(loaded.width)
         terms = add_terms(session, writer, loaded, stages)
-        next_id = writer.first_term + loaded.numbered.count
-        dictionary = PartialDictionary(
-            loaded.constants, next_id, fetch=lambda ids: stored.texts_of(terms, ids)
-        )
+        dictionary = dictionary_of(loaded, terms)
         with stages.stage("update") as stage, explained("update"):
-            engine = SparkEngine(dictionary, session, embedded=ColumnarEngine)
+            engine = SparkEngine(dictionary, ColumnarEngine, session)
             difference, done = _maintained(
                 engine, snapshot, loaded, before, added, removed, algorithm
             )
-            stage.rounds = done.statistics.rounds
+            statistics = done.statistics
+            assert statistics is not None, "an update has statistics"
+            stage.rounds = statistics.rounds
         with stages.stage("commit") as stage, explained("commit"):
             add_new_terms(writer, dictionary)
             stage.rows = _write(writer, difference, engine, loaded.constants[TYPE])
-            statistics = Statistics(
+            counted = Statistics(
                 _counted(difference, snapshot, loaded, program),
                 sum(map(len, difference.inserted)),
                 sum(map(len, difference.deleted)),
-                done.statistics.algorithm,
-                done.statistics.reason,
+                statistics.algorithm,
+                statistics.reason,
                 "spark",
-                done.statistics.rounds,
-                dict(done.statistics.derivations),
+                statistics.rounds,
+                dict(statistics.derivations),
                 stages.seconds,
             )
             version = writer.commit(
                 program=None if program == before else program,
                 prefixes={**loaded.prefixes, **before.prefixes},
-                statistics=statistics,
+                statistics=counted,
                 message=message or "",
                 batch=batch,
             )
@@ -124,14 +122,14 @@ def update(
         loaded.release()
     return Built(
         version,
-        statistics.explicit,
-        statistics.facts,
-        statistics.inserted,
-        statistics.deleted,
-        statistics.rounds,
-        statistics.derivations,
-        statistics.algorithm,
-        statistics.reason,
+        counted.explicit,
+        counted.facts,
+        counted.inserted,
+        counted.deleted,
+        counted.rounds,
+        counted.derivations,
+        counted.algorithm,
+        counted.reason,
         stages.done,
         stages.seconds,
         loaded.skipped,
