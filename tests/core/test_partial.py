@@ -52,7 +52,7 @@ def test_differential_ids(first: list[Constant], then: list[Constant], known: in
 
 def test_limits() -> None:
     with pytest.raises(OperationFailed, match="32 bits"):
-        PartialDictionary({}, 5, list, max_terms=4)
+        PartialDictionary({}, 5, lambda ids: ["" for _ in ids], max_terms=4)
     dictionary = PartialDictionary({}, 3, fetch=lambda ids: ["" for _ in ids], max_terms=3)
     with pytest.raises(OperationFailed, match="32 bits"):
         dictionary.encode([IRI("urn:new")])

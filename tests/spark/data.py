@@ -50,7 +50,7 @@ def held(kb: KnowledgeBase) -> set[Row]:
 
 
 def _rows(facts: Facts, explicit: bool, dictionary: Dictionary) -> set[Row]:
-    rows = set()
+    rows: set[Row] = set()
     for atom in decode(facts, dictionary):
         name = "triples" if atom.relation == TRIPLE else atom.relation
         rows.add((explicit, name, *(unscoped(text_of(term)) for term in atom.constants())))

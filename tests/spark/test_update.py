@@ -145,7 +145,7 @@ def test_the_updates_of_dynamite(spark: SparkSession, tmp_path: Path) -> None:
     for number in range(1, 5):
         for kind in ("add", "remove"):
             file = DYNAMITE / "updates" / f"{kind}_update{number}" / "update.nt.gz"
-            asked = {("insert" if kind == "add" else "delete"): [file]}
+            asked: dict[str, Any] = {"insert" if kind == "add" else "delete": [file]}
             built = co.update(tmp_path / "store", session=spark, **asked)
             with kb.transaction() as tx:
                 if kind == "add":

@@ -122,7 +122,7 @@ def build(
                 kind="build",
                 message=message or "",
             )
-            done.unpersist()
+            done.derived.unpersist()
         finally:
             loaded.release()
     return Built(
