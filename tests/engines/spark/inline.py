@@ -64,7 +64,9 @@ class InlineWorkspace(Workspace):
         return out
 
     def settled(self, frame: Any) -> Any:
-        reports = [row.column(4)[0].as_py() for part in self.of_kinds(frame, REPORT) for row in part]
+        reports = [
+            row.column(4)[0].as_py() for part in self.of_kinds(frame, REPORT) for row in part
+        ]
         return frame, [json.loads(text) for text in reports]
 
     def of_kinds(self, frame: Any, *kinds: int) -> Any:
@@ -79,6 +81,9 @@ class InlineWorkspace(Workspace):
     def collected(self, frame: Any) -> Any:
         return task.all_of(batch for part in frame for batch in part)
 
+    def collected_by_partition(self, frame: Any) -> Any:
+        return task.by_partition(batch for part in frame for batch in part)
+
 
 def inline(
     dictionary: Dictionary, *, small: int = 3, partitions: int = 3, **options: Any
@@ -90,13 +95,3 @@ def inline(
         workspace._start, dictionary, ColumnarEngine, small, partitions
     )
     return engine
-
-
-def inline_driver(dictionary: Dictionary) -> Engine[Any]:
-    """The driver finishes, and relations of some facts are sent everywhere."""
-    return inline(dictionary, small=3, finish=4, tiny=2)
-
-
-def inline_rounds(dictionary: Dictionary) -> Engine[Any]:
-    """Every fact that is sent waits for a round."""
-    return inline(dictionary, small=0, finish=0, tiny=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from corollary.engines.spark.task import (
     Fetch,
     OverArrow,
     all_of,
+    by_partition,
     difference_of,
 )
 from corollary.lang.stratify import Predicate
@@ -207,6 +208,10 @@ class Workspace:
         """The tables of a frame of chunks."""
         return all_of(frame.toArrow().to_batches())
 
+    def collected_by_partition(self, frame: DataFrame) -> dict[int, dict[Key, Ids]]:
+        """The tables of a frame of chunks, apart for each partition that they are for."""
+        return by_partition(frame.toArrow().to_batches())
+
 
 def counts_of(
     workspace: Workspace, reports: Iterable[Mapping[str, Any]]
@@ -224,132 +229,198 @@ def counts_of(
     )
 
 
-@dataclass
+@dataclass(eq=False)
 class Held:
-    """Chunks, and what the driver has fetched of them."""
+    """Chunks that were computed once, and what the driver has fetched of them."""
 
     frames: tuple[DataFrame, ...]
-    columns: dict[Predicate, int]
+    counts: Mapping[Predicate, int]
+    columns: Mapping[Predicate, int]
     facts: Any  # fetched, on the driver
+    looked: Any  # facts that were looked for
     whole: set[Predicate] = field(default_factory=set)  # of which all facts were fetched
     complete: dict[tuple[Predicate, int], Ids] = field(default_factory=dict)  # ids, in order
-    looked: Any = None  # facts that were looked for
+
+    def key(self, workspace: Workspace, predicate: Predicate) -> Key:
+        """What the facts of a predicate are found by; counted ones have a column more."""
+        columns = self.columns[predicate]
+        return (*workspace.key(predicate, columns)[:3], columns)
+
+
+Part = tuple[Held, frozenset[Predicate]]  # chunks, and the predicates that are seen of them
 
 
 @dataclass
 class Base:
-    """A view of chunks: some predicates, and how many facts each of them has."""
+    """A view of chunks: some predicates of each; no fact is in two of them."""
 
     workspace: Workspace
-    held: Held
-    counts: Counts
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        merged: dict[Held, frozenset[Predicate]] = {}
+        for held, predicates in self.parts:
+            if predicates:
+                merged[held] = merged.get(held, frozenset()) | predicates
+        self.parts = tuple(merged.items())
+        self.counts: dict[Predicate, int] = {}
+        for held, predicates in self.parts:
+            for predicate in predicates:
+                self.counts[predicate] = self.counts.get(predicate, 0) + held.counts[predicate]
 
     @classmethod
     def of(
         cls, workspace: Workspace, frames: Sequence[DataFrame], counts: Counts, columns: Counts
     ) -> Base:
         nothing = workspace.embedded.facts({})
-        own = {predicate: columns[predicate] for predicate in counts}
-        return cls(workspace, Held(tuple(frames), own, nothing, looked=nothing), counts)
+        held = Held(tuple(frames), counts, columns, nothing, nothing)
+        return cls(workspace, ((held, frozenset(counts)),))
 
     def __len__(self) -> int:
         return sum(self.counts.values())
 
-    @property
-    def frame(self) -> DataFrame:
-        """All chunks, also those of other predicates than the view's."""
-        return self.workspace.united(self.held.frames)
-
-    def columns(self, predicate: Predicate) -> int:
-        """How many columns the facts of a predicate have."""
-        return self.held.columns[predicate]
+    def chunks(self, kind: int = DERIVED, removed: Packed | None = None) -> DataFrame:
+        """The facts as chunks of a kind, less those that were removed."""
+        workspace = self.workspace
+        parts = []
+        for held, predicates in self.parts:
+            frame = workspace.united(held.frames)
+            if removed or kind != DERIVED or len(predicates) < len(held.counts):
+                chosen = frozenset(held.key(workspace, p) for p in predicates)
+                frame = workspace.over(frame, Select(kind, chosen, removed or {}))
+            parts.append(frame)
+        return workspace.united(parts)
 
     def keys(self) -> dict[Key, Predicate]:
-        """The predicates of the view by their keys."""
-        return {self.key(p): p for p in self.counts}
-
-    def key(self, predicate: Predicate) -> Key:
-        """What the facts of a predicate are found by; counted ones have a column more."""
-        columns = self.columns(predicate)
-        return (*self.workspace.key(predicate, columns)[:3], columns)
+        """The predicates by their keys."""
+        return {held.key(self.workspace, p): p for held, named in self.parts for p in named}
 
     def only(self, predicates: Collection[Predicate]) -> Base:
         """The view of some of the predicates."""
-        if len(predicates) == len(self.counts):
-            return self
-        return Base(self.workspace, self.held, {p: self.counts[p] for p in predicates})
+        chosen = frozenset(predicates)
+        return Base(self.workspace, tuple((held, named & chosen) for held, named in self.parts))
 
     def fetch(self, wanted: Mapping[Predicate, Mapping[int, Ids] | None]) -> Any:
         """Facts on the driver: at least those with an id in a column, or all of a predicate.
 
-        One job, and none if all of it was fetched before.
+        At most one job. Who asks for all facts of a predicate will ask for others: the small ones
+        of the same chunks come along.
         """
-        held = self.held
-        missing: dict[Key, Mapping[int, Ids] | Ids | None] = {}
-        done: list[tuple[tuple[Predicate, int], Ids]] = []
-        for predicate, places in wanted.items():
-            if predicate not in self.counts or predicate in held.whole:
-                continue
-            key = self.key(predicate)
-            if places is None:
-                missing[key] = None
-                continue
-            new: dict[int, Ids] = {}
-            for column, ids in places.items():
-                known = held.complete.get((predicate, column))
-                left = np.unique(ids) if known is None else np.setdiff1d(ids, known)
-                if len(left):
-                    new[column] = left
-                    done.append(((predicate, column), left))
-            if new:
-                missing[key] = new
-        if missing:
-            frame = self.workspace.over(self.frame, Fetch(DERIVED, missing))
-            found = self.workspace.unpacked(self.workspace.collected(frame))
-            held.facts = held.facts.union(found)
-            held.whole |= {p for p, places in wanted.items() if places is None}
-            for place, ids in done:
-                known = held.complete.get(place)
-                held.complete[place] = ids if known is None else np.union1d(known, ids)
-        return held.facts
+        workspace = self.workspace
+        found = workspace.embedded.facts({})
+        frames: list[DataFrame] = []
+        after: list[tuple[Held, Callable[[], None]]] = []
+        for held, predicates in self.parts:
+            missing: dict[Key, Mapping[int, Ids] | Ids | None] = {}
+            for predicate in wanted.keys() & predicates:
+                if predicate in held.whole:
+                    continue
+                places = wanted[predicate]
+                if places is not None:
+                    places = _not_known(held, predicate, places)
+                    if not places:
+                        continue
+                    after.append((held, partial(_complete, held, predicate, places)))
+                else:
+                    after.append((held, partial(held.whole.add, predicate)))
+                missing[held.key(workspace, predicate)] = places
+            if missing and None in missing.values():
+                for predicate, count in held.counts.items():
+                    if count <= _ALONG and predicate not in held.whole:
+                        missing[held.key(workspace, predicate)] = None
+                        after.append((held, partial(held.whole.add, predicate)))
+            if missing:
+                frame = workspace.united(held.frames)
+                number = len(frames)
+                frames.append(workspace.over(frame, Fetch(DERIVED, missing, number)))
+                after.append((held, partial(_fetched, held, number)))
+        if frames:
+            tables = workspace.collected_by_partition(workspace.united(frames))
+            for held, action in after:
+                if action.func is _fetched:
+                    new = workspace.unpacked(tables.get(action.args[1], {}))
+                    held.facts = held.facts.union(new)
+                else:
+                    action()
+        for held, predicates in self.parts:
+            found = found.union(held.facts.only(list(predicates & wanted.keys())))
+        return found
 
     def present(self, facts: Any) -> Any:
-        """Those facts of the driver that are here."""
-        held = self.held
-        asked = facts.only(list(self.counts))
-        known = [p for p in asked.predicates() if p in held.whole]
-        left = asked.without(known).difference(held.looked).difference(held.facts)
-        if len(left):
-            wanted = self.workspace.packed(left)
-            found = self.workspace.collected(
-                self.workspace.over(self.frame, Fetch(DERIVED, wanted))
-            )
-            held.facts = held.facts.union(self.workspace.unpacked(found))
-            held.looked = held.looked.union(left)
-        return asked.intersection(held.facts)
+        """Those facts of the driver that are here; at most one job."""
+        workspace = self.workspace
+        found = workspace.embedded.facts({})
+        frames = []
+        asked_of: list[tuple[Held, Any]] = []
+        for held, predicates in self.parts:
+            asked = facts.only(list(predicates))
+            known = [p for p in asked.predicates() if p in held.whole]
+            left = asked.without(known).difference(held.looked).difference(held.facts)
+            if len(left):
+                fetch = Fetch(DERIVED, workspace.packed(left), len(frames))
+                frames.append(workspace.over(workspace.united(held.frames), fetch))
+                asked_of.append((held, left))
+        if frames:
+            tables = workspace.collected_by_partition(workspace.united(frames))
+            for number, (held, left) in enumerate(asked_of):
+                held.facts = held.facts.union(workspace.unpacked(tables.get(number, {})))
+                held.looked = held.looked.union(left)
+        for held, predicates in self.parts:
+            found = found.union(facts.only(list(predicates)).intersection(held.facts))
+        return found
 
     def renamed(self, predicate: Predicate, new: Predicate) -> Base:
         """The facts of one predicate as facts of another one."""
-        columns = self.columns(predicate)
-        keys = {self.workspace.key(predicate, columns): self.workspace.key(new, columns)}
-        frame = self.workspace.over(self.frame, Select(DERIVED, frozenset(keys), {}, keys))
-        return Base.of(self.workspace, [frame], {new: self.counts[predicate]}, {new: columns})
+        parts: list[Part] = []
+        for held, predicates in self.parts:
+            if predicate in predicates:
+                key = held.key(self.workspace, predicate)
+                keys = {key: (*self.workspace.key(new, key[3])[:3], key[3])}
+                frame = self.workspace.over(
+                    self.workspace.united(held.frames), Select(DERIVED, frozenset(keys), {}, keys)
+                )
+                count, columns = {new: held.counts[predicate]}, {new: key[3]}
+                parts += Base.of(self.workspace, [frame], count, columns).parts
+        return Base(self.workspace, tuple(parts))
 
     def without_last(self) -> Base:
         """The facts without their last column, a count."""
-        frame = self.workspace.over(self.frame, Shortened(frozenset(self.keys())))
-        columns = {p: self.columns(p) - 1 for p in self.counts}
+        frame = self.workspace.over(self.chunks(), Shortened())
+        columns = {p: key[3] - 1 for key, p in self.keys().items()}
         return Base.of(self.workspace, [frame], self.counts, columns)
 
     def combined(self, operation: str, other: Base, mine: Packed, theirs: Packed) -> Base:
         """A set operation with another base; some facts of each have been removed."""
-        left = selected(self, STATE, mine)
-        right = selected(other, FRESH, theirs)
+        frames = [self.chunks(STATE, mine), other.chunks(FRESH, theirs)]
         return merged(
             self.workspace,
-            self.workspace.united([left, right]),
+            self.workspace.united(frames),
             Combine(operation, self.workspace.make),
         )
+
+
+_ALONG = 1_000  # facts of a predicate that are fetched with others
+
+
+def _not_known(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> dict[int, Ids]:
+    """The ids in places that were not fetched before."""
+    new: dict[int, Ids] = {}
+    for column, ids in places.items():
+        known = held.complete.get((predicate, column))
+        left = np.unique(ids) if known is None else np.setdiff1d(ids, known)
+        if len(left):
+            new[column] = left
+    return new
+
+
+def _complete(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> None:
+    for column, ids in places.items():
+        known = held.complete.get((predicate, column))
+        held.complete[predicate, column] = ids if known is None else np.union1d(known, ids)
+
+
+def _fetched(held: Held, number: int) -> None:
+    raise AssertionError("what was fetched is put in by the number of its frame")
 
 
 @dataclass(frozen=True)
@@ -376,20 +447,11 @@ class Select:
 class Shortened:
     """Tables without their last column."""
 
-    chosen: frozenset[Key]
-
     def __call__(self, batches: Batches) -> Batches:
         out = Gathering()
         for partition, kind, key, rows in chunks_of(batches):
-            if key in self.chosen:
-                out.add(partition, kind, (*key[:3], key[3] - 1), rows[:, :-1])
+            out.add(partition, kind, (*key[:3], key[3] - 1), rows[:, :-1])
         yield from out.take()
-
-
-def selected(base: Base, kind: int, removed: Packed) -> DataFrame:
-    """The facts of a view as chunks of a kind."""
-    chosen = frozenset(base.keys())
-    return base.workspace.over(base.frame, Select(kind, chosen, removed))
 
 
 def merged(workspace: Workspace, frame: DataFrame, combine: Combine) -> Base:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from corollary.core.compile import covers
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Derived
-from corollary.engines.spark.base import Base, Workspace, merged, selected
+from corollary.engines.spark.base import Base, Workspace, merged
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import STATE
 from corollary.engines.spark.task import Combine
@@ -49,7 +49,7 @@ class CountsOfRows(Mapping[Predicate, Numbers]):
 
     def _rows(self, predicate: Predicate) -> Ids:
         only = self.base.only([predicate])
-        tables = only.workspace.collected(selected(only, STATE, {}))
+        tables = only.workspace.collected(only.chunks(STATE))
         [rows] = tables.values()
         return rows
 
@@ -73,7 +73,7 @@ class SparkCounts:
         if isinstance(counts, CountsOfRows) and len(counts.base) > self._workspace.small:
             base = counts.base
             if self._base is not None:
-                parts = [selected(part, STATE, {}) for part in (self._base, base)]
+                parts = [part.chunks(STATE) for part in (self._base, base)]
                 combine = Combine("union", self._workspace.make, counted=1)
                 base = merged(self._workspace, self._workspace.united(parts), combine)
             return SparkCounts(self._workspace, base, self._changed)

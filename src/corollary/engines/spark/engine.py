@@ -206,15 +206,11 @@ class SparkEngine:
         sets = (before, after, changed, known)
         if self._fits(sets):
             b, a, c, k = (s.local() for s in sets)
-            return self._difference(
-                self.workspace.embedded.reclose(rule, b, a, changed=c, known=k)
-            )
+            return self._difference(self.workspace.embedded.reclose(rule, b, a, changed=c, known=k))
         given = after.only([rule.head.predicate])
         closed = self.close([rule], after, given)
         facts = given.union(closed.facts)
-        return Difference(
-            facts.difference(known), known.difference(facts), closed.instances, facts
-        )
+        return Difference(facts.difference(known), known.difference(facts), closed.instances, facts)
 
     def reconnect(
         self,
@@ -298,9 +294,7 @@ class SparkEngine:
     def _results(self, translation: Translation, counted: bool) -> Derived[SparkFacts]:
         nothing = self.workspace.embedded.facts({})
         if not translation.plan.steps:
-            return Derived(
-                SparkFacts(self.workspace, nothing), 0, counts={} if counted else None
-            )
+            return Derived(SparkFacts(self.workspace, nothing), 0, counts={} if counted else None)
         work = self._evaluation(translation, lambda report, _: self._report(report), counted)
         read = {placed.source.operand for placed in translation.plan.placed}
         base, instances = work.results(
@@ -323,7 +317,9 @@ class SparkEngine:
         key = (self.workspace.number("INSTANCES"), 2**32 - 1, 2**32 - 1, inner)
         head = AtomOf(Source("r", key), tuple(range(inner)))
         body = translation.atoms("f", grouping.patterns)
-        rule = CompiledRule(None, Pattern(Predicate("INSTANCES"), head.arguments), (), (), (), (), inner)  # type: ignore[arg-type]
+        rule = CompiledRule(
+            None, Pattern(Predicate("INSTANCES"), head.arguments), (), (), (), (), inner
+        )  # type: ignore[arg-type]
         translation.add(rule, head, (body, [], []))
         found = self._results(translation, False).facts.rows(Predicate("INSTANCES"))
         if not len(found):

@@ -17,8 +17,9 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from corollary.core.compile import Condition
-from corollary.core.dictionary import Ids
+from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.expressions import holds
+from corollary.core.literals import NO_VALUE, Literals
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import (
@@ -57,11 +58,24 @@ class RoundReport:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the driver is asked: for which values of variables the conditions of a rule hold."""
+    """What the driver is asked: for which terms conditions hold, or the values of literals."""
 
     answers: Source
-    conditions: tuple[Condition, ...]
-    variables: tuple[int, ...]
+    conditions: tuple[Condition, ...] = ()
+    variables: tuple[int, ...] = ()
+
+    def rows(self, rows: Ids, dictionary: Dictionary) -> Ids:
+        """The rows for which all conditions hold; terms with the numbers of their values."""
+        rows = np.unique(rows, axis=0)
+        if not self.conditions:
+            values = Literals.of(dictionary).values(rows[:, 0], dictionary)
+            known = values != NO_VALUE
+            return np.column_stack([rows[known, 0], values[known].astype(np.uint32)])
+        true = np.ones(len(rows), bool)
+        for condition in self.conditions:
+            columns = {v: rows[:, self.variables.index(v)] for v in condition.variables}
+            true &= holds(condition.expression, columns, len(rows), dictionary)
+        return rows[true]
 
 
 @dataclass
@@ -116,16 +130,9 @@ class Evaluation:
         workspace, plan = self.workspace, self.plan
         for operand, facts, kind in operands:
             if facts.base is not None:
-                chosen = frozenset(facts.base.keys())
-                route = Route(
-                    plan,
-                    operand,
-                    kind,
-                    workspace.partitions,
-                    chosen,
-                    workspace.packed(facts.removed),
-                )
-                parts.append(workspace.over(facts.base.frame, route))
+                route = Route(plan, operand, kind, workspace.partitions)
+                chunks = facts.base.chunks(removed=workspace.packed(facts.removed))
+                parts.append(workspace.over(chunks, route))
             route = Route(plan, operand, kind, workspace.partitions)
             for key, rows in workspace.packed(facts.small).items():
                 route.add(few, key, rows)
@@ -159,9 +166,12 @@ class Evaluation:
             frame = self._round(old, first=first, cuts=True)
             frame, reports = self.workspace.settled(frame)
             first = False
-            if not sum(r["sent"] for r in reports):
+            answers = self._answers(frame) if sum(r["asked"] for r in reports) else None
+            if not sum(r["sent"] for r in reports) and answers is None:
                 return self.workspace.of_kinds(frame, STATE)
             old = self.workspace.of_kinds(frame, STATE, FRESH)
+            if answers is not None:
+                old = self.workspace.united([old, answers])
 
     def _round(
         self, frame: DataFrame, *, first: bool, keep: bool = True, cuts: bool = False
@@ -236,17 +246,8 @@ class Evaluation:
         out = Gathering()
         for key, rows in found.items():
             asked = self.asked[key]
-            self._send(out, FRESH, asked.answers, self._true(asked, rows))
+            self._send(out, FRESH, asked.answers, asked.rows(rows, self.workspace.dictionary))
         return self.workspace.chunks(out)
-
-    def _true(self, asked: Asked, rows: Ids) -> Ids:
-        """The rows of values for which all conditions hold."""
-        rows = np.unique(rows, axis=0)
-        true = np.ones(len(rows), bool)
-        for condition in asked.conditions:
-            values = {v: rows[:, asked.variables.index(v)] for v in condition.variables}
-            true &= holds(condition.expression, values, len(rows), self.workspace.dictionary)
-        return rows[true]
 
     # -- the driver ------------------------------------------------------------------------------
 
@@ -256,9 +257,7 @@ class Evaluation:
         workspace, plan = self.workspace, self.plan
         waiting = {
             key[0]: rows
-            for key, rows in workspace.collected(
-                workspace.of_kinds(frame, FRESH)
-            ).items()
+            for key, rows in workspace.collected(workspace.of_kinds(frame, FRESH)).items()
         }
         local = Local(plan, workspace.make)
         linked = _linked(plan)
@@ -285,7 +284,7 @@ class Evaluation:
                 source = plan.targets[target]
                 if source.operand == ASKED:
                     asked = self.asked[source.key]
-                    rows = self._true(asked, rows)
+                    rows = asked.rows(rows, workspace.dictionary)
                     for number in plan.numbers(asked.answers):
                         placed.setdefault(number, []).append(rows)
                     continue

@@ -15,8 +15,7 @@ from weakref import ref
 
 from corollary.core.compile import TRIPLES, TYPES, covers
 from corollary.core.dictionary import Ids
-from corollary.engines.spark.base import Base, Workspace, selected
-from corollary.engines.spark.packing import DERIVED
+from corollary.engines.spark.base import Base, Workspace
 from corollary.lang.stratify import Predicate
 
 
@@ -60,8 +59,7 @@ class SparkFacts:
         if len(self.base) <= self.workspace.small:
             found = self.base.fetch(dict.fromkeys(wanted)).only(wanted)
         else:  # too many to be remembered
-            tables = self.workspace.collected(selected(self.base, DERIVED, {}))
-            found = self.workspace.unpacked(tables)
+            found = self.workspace.unpacked(self.workspace.collected(self.base.chunks()))
         return found.difference(self.removed).union(self.small)
 
     def settled(self) -> SparkFacts:
@@ -83,27 +81,20 @@ class SparkFacts:
             return other.union(self)
         if other.base is None:
             return self._with_few(other)
-        if (same := self._same(other)) is not None:
-            both = same
-            removed = self.removed.without(both).union(other.removed.without(both))
-            removed = removed.union(self.removed.only(both).intersection(other.removed))
-            base = Base(
-                self.workspace, self.base.held, {**self.base.counts, **other.base.counts}
-            )
-            return SparkFacts(self.workspace, self.small.union(other.small), base, removed)
-        if not len(self.removed) and not len(other.removed) and self._disjoint(other):
-            held, others = self.base.held, other.base.held
-            counts = dict(self.base.counts)
-            for predicate, count in other.base.counts.items():
-                counts[predicate] = counts.get(predicate, 0) + count
-            chosen = [_whole(self.base), _whole(other.base)]
-            if all(chosen) or not self.base.counts.keys() & other.base.counts.keys():
-                frames = [*_frames(self.base), *_frames(other.base)]
-                base = Base.of(self.workspace, frames, counts, held.columns | others.columns)
-                return SparkFacts(self.workspace, self.small.union(other.small), base)
-        base = self._combined("union", other)
+        cut = self._cut(other, apart=self._is_apart(other))
+        if cut is None:
+            base = self._combined("union", other)
+            few = self.small.union(other.small)
+            return SparkFacts(self.workspace, few.difference(base.present(few)), base)
+        mine, common, theirs = cut
+        both = list(common.counts)
+        removed = self.removed.without(both).union(other.removed.without(both))
+        removed = removed.union(self.removed.only(both).intersection(other.removed))
         few = self.small.union(other.small)
-        return SparkFacts(self.workspace, few.difference(base.present(few)), base)
+        few = few.difference(theirs.present(self.small)).difference(mine.present(other.small))
+        back = removed.intersection(self.small.union(other.small))
+        base = Base(self.workspace, (*mine.parts, *common.parts, *theirs.parts))
+        return SparkFacts(self.workspace, few.difference(back), base, removed.difference(back))
 
     def difference(self, other: SparkFacts) -> SparkFacts:
         if not len(self) or not len(other):
@@ -119,31 +110,36 @@ class SparkFacts:
                 self.base,
                 self.removed.union(inside.difference(self.small)),
             )
-        if (same := self._same(other)) is not None:
-            few = self.small.difference(other.small)
-            few = few.union(other.removed.only(same).difference(self.removed))
-            base = self.base.only([p for p in self.base.counts if p not in other.base.counts])
-            return SparkFacts(self.workspace, few, base, self.removed.without(same))._apart(other)
-        base = self._combined("difference", other)
+        cut = self._cut(other)
+        if cut is None:
+            base = self._combined("difference", other)
+            few = self.small.difference(other.present(self.small))
+            gone = base.present(other.small)
+            return SparkFacts(self.workspace, few, base, gone).settled()._apart(other)
+        mine, common, _ = cut
+        both = list(common.counts)
         few = self.small.difference(other.present(self.small))
-        gone = base.present(other.small)
-        return SparkFacts(self.workspace, few, base, gone).settled()._apart(other)
+        few = few.union(other.removed.only(both).difference(self.removed).difference(other.small))
+        removed = self.removed.without(both).union(mine.present(other.small))
+        return SparkFacts(self.workspace, few, mine, removed)._apart(other)
 
     def intersection(self, other: SparkFacts) -> SparkFacts:
         if self.base is None:
             return SparkFacts(self.workspace, other.present(self.small))._inside(other)
         if other.base is None:
-            return other.intersection(self)._inside(other)
-        if (same := self._same(other)) is not None:
-            base = self.base.only(same)
-            gone = self.removed.union(other.removed).only(same)
-            few = self.small.intersection(other.small)
-            return SparkFacts(self.workspace, few, base, gone).settled()
-        base = self._combined("intersection", other)
-        few = self.small.intersection(other.small)
-        few = few.union(other.base.present(self.small).difference(other.removed))
-        few = few.union(self.base.present(other.small).difference(self.removed))
-        return SparkFacts(self.workspace, few, base).settled()
+            return SparkFacts(self.workspace, self.present(other.small))._inside(other)
+        few = other.present(self.small).union(self.present(other.small))
+        cut = self._cut(other)
+        if cut is None:
+            base = self._combined("intersection", other)
+            return SparkFacts(self.workspace, few.difference(base.present(few)), base).settled()
+        _, common, _ = cut
+        gone = self.removed.union(other.removed).only(list(common.counts))
+        few = few.difference(common.present(few).difference(gone))
+        back = few.intersection(gone)
+        return SparkFacts(
+            self.workspace, few.difference(back), common, gone.difference(back)
+        ).settled()
 
     def only(self, predicates: Collection[Predicate]) -> SparkFacts:
         """The facts of these predicates; wide ones stand for all that they cover."""
@@ -151,9 +147,7 @@ class SparkFacts:
             return SparkFacts(self.workspace, self.small.only(predicates))
         named = frozenset(predicates)
         wide = named & {TRIPLES, TYPES}
-        chosen = [
-            p for p in self.base.counts if p in named or any(covers(w, p) for w in wide)
-        ]
+        chosen = [p for p in self.base.counts if p in named or any(covers(w, p) for w in wide)]
         return SparkFacts(
             self.workspace,
             self.small.only(predicates),
@@ -211,31 +205,37 @@ class SparkFacts:
         """The set, which is known to have nothing in common with the other one."""
         return SparkFacts(self.workspace, self.small, self.base, self.removed)._apart(other)
 
-    def _disjoint(self, other: SparkFacts) -> bool:
-        assert self.base is not None and other.base is not None
-        for one, two in ((self, other), (other, self)):
-            if one._apart_from is not None and one._apart_from() is two:
-                return True
-        return not self.base.counts.keys() & other.base.counts.keys() and not (
-            {*self.small.predicates()} & other.base.counts.keys()
-            or {*other.small.predicates()} & self.base.counts.keys()
-        )
+    def _is_apart(self, other: SparkFacts) -> bool:
+        """Whether the two are known to have nothing in common."""
+        return any(
+            one._apart_from is not None and one._apart_from() is two
+            for one, two in ((self, other), (other, self))
+        ) and not (len(self.removed) or len(other.removed))
 
-    def _same(self, other: SparkFacts) -> list[Predicate] | None:
-        """The predicates of both, if they are views of the same chunks, and nothing is in between.
+    def _cut(self, other: SparkFacts, *, apart: bool = False) -> tuple[Base, Base, Base] | None:
+        """What only the one base has, what both have, what only the other one has.
 
-        A fact that one of the two has on the driver must not be in the part of the chunks that
-        only the other one shows.
+        None if that takes a job: where both have facts of a predicate in different chunks, unless
+        the sets are known to be apart; or where it is not clear which chunks a removed fact is in.
         """
         assert self.base is not None and other.base is not None
-        if self.base.held is not other.base.held:
+        mine, theirs = ({held: named for held, named in f.base.parts} for f in (self, other))
+        nothing: frozenset[Predicate] = frozenset()
+        workspace = self.workspace
+        left, common, right = (
+            Base(workspace, parts)
+            for parts in (
+                tuple((h, named - theirs.get(h, nothing)) for h, named in mine.items()),
+                tuple((h, named & theirs.get(h, nothing)) for h, named in mine.items()),
+                tuple((h, named - mine.get(h, nothing)) for h, named in theirs.items()),
+            )
+        )
+        if not apart and left.counts.keys() & right.counts.keys():
             return None
-        mine, theirs = self.base.counts.keys(), other.base.counts.keys()
-        if any(p in theirs and p not in mine for p in self.small.predicates()):
+        gone = {*self.removed.predicates(), *other.removed.predicates()}
+        if any(p in common.counts and (p in left.counts or p in right.counts) for p in gone):
             return None
-        if any(p in mine and p not in theirs for p in other.small.predicates()):
-            return None
-        return [p for p in mine if p in theirs]
+        return left, common, right
 
     # -- jobs ------------------------------------------------------------------------------------
 
@@ -289,16 +289,3 @@ def spilled(workspace: Workspace, small: Any) -> SparkFacts:
         {names[key]: key[3] for key in tables},
     )
     return SparkFacts(workspace, workspace.embedded.facts({}), base)
-
-
-def _whole(base: Base) -> bool:
-    """Whether a view shows all predicates of its chunks."""
-    return base.counts.keys() == base.held.columns.keys()
-
-
-def _frames(base: Base) -> list[Any]:
-    """The chunks of a view alone."""
-    if _whole(base):
-        return list(base.held.frames)
-    return [selected(base, DERIVED, {})]
-

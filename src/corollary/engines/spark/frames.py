@@ -34,9 +34,8 @@ def write(workspace: Workspace, facts: SparkFacts, triples: str, width: int) -> 
     schema = ", ".join(["relation string", *(f"arg{at} long" for at in range(width))])
     parts = []
     if facts.base is not None:
-        removed = workspace.packed(facts.removed)
-        function = Rows(names, width, frozenset(facts.base.keys()), removed)
-        parts.append(facts.base.frame.mapInArrow(function, schema))
+        chunks = facts.base.chunks(removed=workspace.packed(facts.removed))
+        parts.append(chunks.mapInArrow(Rows(names, width), schema))
     batches = [
         batch
         for key, rows in workspace.packed(facts.small).items()

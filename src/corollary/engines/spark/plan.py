@@ -200,7 +200,7 @@ class Planner:
         self._derived = derived  # sources that steps add to
         self._auxiliary = 0
 
-    def add(self, clause: Clause, *, final: bool = True) -> None:
+    def add(self, clause: Clause, *, final: bool = True, cut: bool = False) -> None:
         """The steps of one clause."""
         body, negated = list(clause.body) or [UNIT], list(clause.negated)
         spread: set[AtomOf] = set()  # atoms that must be everywhere
@@ -214,7 +214,7 @@ class Planner:
             common = [v for v in shared if all(v in n.variables for n in bound)]
             if common or not (shared or any(a.variables for a in keyed)):
                 key = min(common, key=lambda v: (self._cost(keyed, v), v)) if common else None
-                self._emit(clause, clause.head, body, negated, keyed, key, final)
+                self._emit(clause, clause.head, body, negated, keyed, key, final, cut)
                 return
             variables = {v for a in keyed for v in a.variables}
             most = max(variables, key=lambda v: (*self._gain(keyed, bound, v), -v))

@@ -221,7 +221,9 @@ class Round:
         if self.keep:
             for predicate in full.predicates():
                 number = local.number_of[predicate]
-                out.add(me, STATE, (number, NONE, NONE, local.columns[number]), full.rows(predicate))
+                out.add(
+                    me, STATE, (number, NONE, NONE, local.columns[number]), full.rows(predicate)
+                )
         report |= {
             "sent": len(others),
             "everywhere": any(
@@ -281,15 +283,11 @@ class Route:
     operand: str
     kind: int
     partitions: int
-    chosen: frozenset[Key] | None = None  # these relations only
-    removed: Packed | None = None
 
     def __call__(self, batches: Batches) -> Batches:
         out = Gathering()
         for _, _, key, rows in chunks_of(batches):
-            if self.chosen is not None and key not in self.chosen:
-                continue
-            self.add(out, key, self._left(key, rows))
+            self.add(out, key, rows)
             if out.full:
                 yield from out.take()
         yield from out.take()
@@ -302,13 +300,12 @@ class Route:
                 place = plan.placed[number].place
                 placed_key = (number, NONE, NONE, source.key[3])
                 out.send(
-                    self.kind, placed_key, part, None if place == EVERYWHERE else place,
+                    self.kind,
+                    placed_key,
+                    part,
+                    None if place == EVERYWHERE else place,
                     self.partitions,
                 )
-
-    def _left(self, key: Key, rows: Ids) -> Ids:
-        gone = self.removed.get(key) if self.removed is not None else None
-        return rows if gone is None else difference_of(rows, gone)
 
 
 def keys_of(rows: Ids) -> npt.NDArray[Any]:
@@ -458,15 +455,9 @@ class Rows:
 
     names: Mapping[int, str]
     width: int
-    chosen: frozenset[Key] | None
-    removed: Packed
 
     def __call__(self, batches: Batches) -> Batches:
-        for _, kind, key, rows in chunks_of(batches):
-            if kind != DERIVED or (self.chosen is not None and key not in self.chosen):
-                continue
-            if key in self.removed:
-                rows = difference_of(rows, self.removed[key])
+        for _, _, key, rows in chunks_of(batches):
             yield from rows_of(key, rows, self.names, self.width)
 
 
@@ -494,6 +485,7 @@ class Fetch:
 
     kind: int
     wanted: Mapping[Key, Mapping[int, Ids] | Ids | None]
+    number: int = 0  # whom the answers are for
 
     def __call__(self, batches: Batches) -> Batches:
         out = Gathering()
@@ -508,7 +500,7 @@ class Fetch:
                 for column, ids in wanted.items():
                     chosen |= contains(ids, rows[:, column])
                 rows = rows[chosen]
-            out.add(0, kind, key, rows)
+            out.add(self.number, kind, key, rows)
         yield from out.take()
 
 
@@ -519,6 +511,17 @@ def contains(ids: Ids, values: Ids) -> npt.NDArray[np.bool_]:
     at = np.searchsorted(ids, values)
     at[at == len(ids)] = 0
     return np.asarray(ids[at] == values)
+
+
+def by_partition(batches: Iterable[pa.RecordBatch]) -> dict[int, dict[Key, Ids]]:
+    """The tables of all chunks, apart for each partition that they are for."""
+    parts: dict[int, dict[Key, list[Ids]]] = {}
+    for partition, _, key, rows in chunks_of(batches):
+        parts.setdefault(partition, {}).setdefault(key, []).append(rows)
+    return {
+        partition: {key: np.concatenate(rows) for key, rows in tables.items()}
+        for partition, tables in parts.items()
+    }
 
 
 def all_of(batches: Iterable[pa.RecordBatch]) -> dict[Key, Ids]:

@@ -11,9 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-import numpy as np
-
-from corollary.core.compile import CompiledRule, Grouping, Pattern
+from corollary.core.compile import (
+    CompiledExpression,
+    CompiledRule,
+    Condition,
+    Grouping,
+    Pattern,
+)
 from corollary.core.dictionary import Ids
 from corollary.core.expressions import holds
 from corollary.engines.spark.base import Workspace
@@ -21,6 +25,8 @@ from corollary.engines.spark.evaluate import Asked
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import NONE, Key
 from corollary.engines.spark.plan import ASKED, AUXILIARY, AtomOf, Clause, Plan, Planner, Source
+
+_FRESH = 1 << 16  # variables that a rule does not have are numbered from here on
 
 Reading = tuple[list[AtomOf], list[AtomOf], list[AtomOf]]  # positive, absent, present
 
@@ -40,17 +46,15 @@ class Translation:
     def __post_init__(self) -> None:
         self.plan = Plan(self.workspace.type_id)
         derived = {self.source("f", rule.head) for rule in self.recursive}
-        wide = any(
-            p.wide for r in self.recursive for p in (r.head, *r.body)
-        )
+        wide = any(p.wide for r in self.recursive for p in (r.head, *r.body))
         if wide:  # any of them may be derived as another one
-            derived |= {
-                self.source("f", p) for r in self.recursive for p in r.body
-            }
+            derived |= {self.source("f", p) for r in self.recursive for p in r.body}
         options = {} if self.tiny is None else {"tiny": self.tiny}
         self.planner = Planner(self.plan, self._size, derived=derived, **options)
         self._sizes: dict[Source, int] = {}
         self._groups: dict[Grouping, Source] = {}
+        self._properties: dict[CompiledExpression | None, Key] = {}
+        self._asking: set[tuple[Key, Source, int]] = set()
         for rule in self.recursive:
             home = self.source("f", rule.head)
             if wide and home.key[0] == 0:
@@ -100,16 +104,28 @@ class Translation:
             body.append(AtomOf(source, grouping.outer))
         for atom in present:
             body.append(self._projected(atom, rule.bound))
-        if any(self._size(a.source) == 0 and a.source.operand in self.operands
-               and a.source not in self.planner._derived for a in body):
+        if any(
+            self._size(a.source) == 0
+            and a.source.operand in self.operands
+            and a.source not in self.planner._derived
+            for a in body
+        ):
             return  # nothing to read
         negated = [a for a in absent if self._size(a.source)]
-        conditions = []
-        for condition in rule.conditions:
-            if condition.variables:
-                conditions.append(condition)
-            elif not holds(condition.expression, {}, 1, self.workspace.dictionary)[0]:
-                return
+        conditions: list[Condition] = []
+        for number, condition in enumerate(rule.conditions):
+            match condition.expression, condition.variables:
+                case _, ():
+                    if not holds(condition.expression, {}, 1, self.workspace.dictionary)[0]:
+                        return
+                case ("sameValue", (int(one), int(two))), _ if one != two:
+                    # both have the value that is a variable of its own
+                    value = _FRESH + number
+                    body += [self._known_of(v, body, None, value) for v in (one, two)]
+                case _, (variable,):
+                    body.append(self._known_of(variable, body, condition))
+                case _:
+                    conditions.append(condition)
         if not conditions:
             self.planner.add(Clause(head, tuple(body), tuple(negated), rule.bound))
             return
@@ -122,10 +138,34 @@ class Translation:
         self.asked[key] = Asked(answers, tuple(conditions), variables)
         self.planner._derived.add(answers)
         self._sizes[answers] = 1 << 40
-        self.planner.add(
-            Clause(AtomOf(question, variables), (found,), (), rule.bound), final=False
-        )
+        self.planner.add(Clause(AtomOf(question, variables), (found,), (), rule.bound), final=False)
         self.planner.add(Clause(head, (found, AtomOf(answers, variables)), (), rule.bound))
+
+    def _known_of(
+        self, variable: int, body: Sequence[AtomOf], condition: Condition | None, value: int = -1
+    ) -> AtomOf:
+        """What the driver knows of a term: that a condition holds, or which value it has.
+
+        It is asked for all terms that an atom of the body may have there; rules with the same
+        condition share the answers.
+        """
+        expression = None if condition is None else _with_first(condition.expression, variable)
+        key = self._properties.get(expression)
+        if key is None:
+            key = self._properties[expression] = (len(self.asked) + 1, NONE, NONE, 1)
+            answers = Source("k", (*key[:3], 1 if expression is not None else 2))
+            self.planner._derived.add(answers)
+            self._sizes[answers] = 1 << 40
+            conditions = () if expression is None else (Condition(expression, (0,)),)
+            self.asked[key] = Asked(answers, conditions, (0,))
+        atoms = [a for a in body if variable in a.variables and a.source.operand != "k"]
+        asker = min(atoms, key=lambda a: self._size(a.source))
+        question = AtomOf(Source(ASKED, key), (variable,))
+        if (key, asker.source, asker.arguments.index(variable)) not in self._asking:
+            self._asking.add((key, asker.source, asker.arguments.index(variable)))
+            self.planner.add(Clause(question, (asker,), (), _FRESH), final=False, cut=True)
+        arguments = (variable,) if expression is not None else (variable, value)
+        return AtomOf(self.asked[key].answers, arguments)
 
     def _projected(self, atom: AtomOf, bound: int) -> AtomOf:
         """An atom that need only match somehow: its variables that the rule binds."""
@@ -143,6 +183,14 @@ class Translation:
             self._sizes[source] = len(rows)
             self.given.append((source, rows))
         return source
+
+
+def _with_first(expression: CompiledExpression, variable: int) -> CompiledExpression:
+    """The expression with its only variable numbered 0."""
+    if isinstance(expression, tuple):
+        operator, arguments = expression
+        return operator, tuple(_with_first(argument, variable) for argument in arguments)
+    return 0 if isinstance(expression, int) else expression
 
 
 def counted_by_key(facts: SparkFacts) -> dict[Key, int]:
@@ -182,8 +230,7 @@ def delta_readings(
 def body_readings(
     translation: Translation, rule: CompiledRule, *, unproved: bool, several: bool
 ) -> Iterator[Reading]:
-    """The body in `f`; or exactly one of its facts (at least two if `several`) in `p`, not in `f`.
-    """
+    """The body in `f`; or exactly one of its facts (at least two if `several`) in `p`, not in `f`."""
     t = translation
     absent = t.atoms("n", rule.negated)
     if not unproved:
@@ -194,8 +241,3 @@ def body_readings(
         for chosen in combinations(places, size):
             atoms = [t.atom("p" if at in chosen else "f", p) for at, p in enumerate(rule.body)]
             yield atoms, [*absent, *(t.atom("f", rule.body[at]) for at in chosen)], []
-
-
-def no_rows(columns: int) -> Ids:
-    """An empty table."""
-    return np.zeros((0, columns), np.uint32)
