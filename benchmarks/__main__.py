@@ -22,6 +22,7 @@ from benchmarks import (
     rule_change,
     rules10k,
     spark_pipeline,
+    store,
     updates,
 )
 from benchmarks.report import DATA, Benchmark, Options, Row, machine, report, table, written
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         rdf_load,
         equality,
         spark_pipeline,
+        store,
     )
 }
 

@@ -81,7 +81,7 @@ def test_programs_in_the_docs_parse(path: Path) -> None:
 
 PAGES = [
     *sorted((ROOT / "docs" / "algorithms").glob("*.md")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "generate", "modules")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "generate", "modules", "store")),
 ]
 
 
@@ -127,7 +127,14 @@ def test_python_sessions(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
 
 
-PYTHON_PAGES = ("explain.md", "knowledge-base.md", "modules.md", "rdflib.md", "specialize.md")
+PYTHON_PAGES = (
+    "explain.md",
+    "knowledge-base.md",
+    "modules.md",
+    "rdflib.md",
+    "specialize.md",
+    "store.md",
+)
 
 
 @pytest.mark.parametrize("name", PYTHON_PAGES)

@@ -12,6 +12,7 @@ import pytest
 
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.program import Program
+from corollary.lang.syntax import TRIPLE, Atom, Literal, Rule, Variable
 from corollary.store import Statistics, Store
 from corollary.store.commits import Count
 from corollary.store.layout import TERMS_SCHEMA, facts_schema
@@ -106,6 +107,15 @@ def test_files_that_others_wrote(store: Store) -> None:
     later = store.writer()
     with pytest.raises(InvalidInput, match="carry version 1, and version 2"):
         later.add_fact_files(["part-0.parquet"])
+
+
+def test_rules_that_cannot_be_written_are_refused(store: Store) -> None:
+    x = Variable("x")
+    head = Atom(TRIPLE, (x, Literal("p"), x))
+    program = Program.of([Rule(head, (Atom("p", (x,)),))])
+    with pytest.raises(InvalidInput, match="cannot be written as text"):
+        store.writer().commit(program=program, statistics=Statistics())
+    assert store.latest() == 0
 
 
 def test_all_facts_may_be_replaced(store: Store) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from corollary.cli.arguments import positive
 from corollary.cli.stores import add_output, add_store
 from corollary.store import Store
-from corollary.store.compaction import compact, vacuum
 
 
 def add_arguments(commands: Any) -> None:
@@ -47,6 +46,8 @@ def add_arguments(commands: Any) -> None:
 
 def merge(options: argparse.Namespace) -> None:
     """Compact, report."""
+    from corollary.store.compaction import compact  # loads the compiler
+
     store = Store.open(options.store)
     commit = compact(store, full=options.full)
     if options.json:
@@ -59,6 +60,8 @@ def merge(options: argparse.Namespace) -> None:
 
 def remove(options: argparse.Namespace) -> None:
     """Vacuum, report."""
+    from corollary.store.compaction import vacuum  # loads the compiler
+
     store = Store.open(options.store)
     gone = vacuum(store, keep=options.keep, older_than=options.older_than, dry_run=options.dry_run)
     names = [path.relative_to(store.path).as_posix() for path in gone]

@@ -10,15 +10,9 @@ from typing import Any
 from corollary.cli.arguments import natural
 from corollary.cli.stores import add_output, add_store
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.differences import (
-    FORMATS,
-    WHICH,
-    changes_since,
-    diff,
-    write_feed,
-)
 from corollary.rdf.patch import write_patch
 from corollary.store import Store
+from corollary.store.layout import FORMATS, WHICH
 
 
 def add_arguments(commands: Any) -> None:
@@ -55,6 +49,12 @@ def add_arguments(commands: Any) -> None:
 
 def show(options: argparse.Namespace) -> None:
     """Print or write the differences."""
+    from corollary.knowledge_base.differences import (  # loads the compiler
+        changes_since,
+        diff,
+        write_feed,
+    )
+
     store = Store.open(options.store)
     which = options.facts or ("explicit" if options.format == "rdfp" else "all")
     if options.each:

@@ -22,7 +22,6 @@ from corollary.cli.stores import (
 )
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.base import KnowledgeBase
-from corollary.knowledge_base.differences import diff
 from corollary.knowledge_base.patches import apply_patch
 from corollary.knowledge_base.persistence import refuse_too_large
 from corollary.knowledge_base.transaction import TransactionChanges
@@ -102,6 +101,8 @@ def update(options: argparse.Namespace) -> None:
         else:
             report = _retried(lambda: _in_process(options, store), options)
     if options.changes:
+        from corollary.knowledge_base.differences import diff  # loads the compiler
+
         found = diff(store, before, report["version"])
         found.write(options.changes, _SUFFIXES.get(Path(options.changes).suffix, "text"), "all")
     print_report(report, options)

@@ -9,7 +9,6 @@ from typing import Any
 from corollary.cli.arguments import add_resources
 from corollary.cli.progress import Limits, Progress, Steps
 from corollary.cli.stores import add_output, add_store, add_version
-from corollary.knowledge_base.verify import verify_store
 
 
 def add_arguments(commands: Any) -> None:
@@ -32,6 +31,8 @@ def add_arguments(commands: Any) -> None:
 
 def verify(options: argparse.Namespace) -> int:
     """Look at everything, report; the exit status."""
+    from corollary.knowledge_base.verify import verify_store  # loads the compiler
+
     progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
     with progress.watched():
         found = verify_store(

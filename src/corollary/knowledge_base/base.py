@@ -38,8 +38,11 @@ from corollary.knowledge_base.ontology import Specialized
 from corollary.knowledge_base.persistence import (
     Resumed,
     committed,
+    differences,
+    feed,
     open_knowledge_base,
     save_knowledge_base,
+    store_of,
 )
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
@@ -52,7 +55,9 @@ from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import OnError, OnProgress
 
 if TYPE_CHECKING:
+    from corollary.knowledge_base.differences import Differences
     from corollary.knowledge_base.stored import Persistence
+    from corollary.store.commits import Commit
 
 EQUALITY = ("rules", "rewrite")  # how terms that are owl:sameAs others are kept
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
@@ -180,6 +185,28 @@ class KnowledgeBase:
         The folder must be empty, or not there.
         """
         return save_knowledge_base(self, path, message=message)
+
+    def log(self) -> list[Commit]:
+        """The versions of the store, the newest first: when, by whom, how, what they changed."""
+        return list(store_of(self).log())
+
+    def diff(self, first: int, second: int | None = None) -> Differences:
+        """By what a version of the store, or this one, differs from another one.
+
+        >>> import tempfile
+        >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
+        >>> _ = kb.save(tempfile.mkdtemp() + "/store")
+        >>> with kb.transaction() as tx:
+        ...     tx.insert("p(1) .")
+        >>> print(*kb.diff(1).lines(), sep="\\n")
+        + p(1)
+        + q(1)   derived
+        """
+        return differences(self, first, self.version if second is None else second)
+
+    def changes_since(self, version: int) -> Iterator[tuple[Commit, Differences]]:
+        """The versions of the store after one, the oldest first, each with what it changed."""
+        return feed(self, version)
 
     # -- changes ---------------------------------------------------------------------------------
 

@@ -35,8 +35,6 @@ from corollary.store.layout import (
 from corollary.store.opening import open_terms
 from corollary.store.rows import columns_of
 
-FORMATS = ("text", "arrow", "parquet", "nt", "rdfp")
-WHICH = ("all", "explicit", "derived")
 _SIGNS = {INSERTED: "+", DELETED: "-", MADE_EXPLICIT: "!", MADE_DERIVED: "~"}
 
 

@@ -20,7 +20,9 @@ from corollary.lang.syntax import Atom
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.base import KnowledgeBase
+    from corollary.knowledge_base.differences import Differences
     from corollary.store import Store
+    from corollary.store.commits import Commit
 
 # An update holds the facts and an index of each, about twice; texts are compressed in files.
 KEY, COPIES, EXPANDED = 8, 4, 4
@@ -159,6 +161,27 @@ def save_knowledge_base(kb: KnowledgeBase, path: str | Path, *, message: str) ->
     )
     kb._version = kb._persistence.version
     return kb._version
+
+
+def store_of(kb: KnowledgeBase) -> Store:
+    """The store of a knowledge base that is in one."""
+    if kb._persistence is None:
+        raise InvalidInput("E500", "the knowledge base is in no store", "kb.save(path) makes one")
+    return kb._persistence.store
+
+
+def differences(kb: KnowledgeBase, first: int, second: int) -> Differences:
+    """See `KnowledgeBase.diff`."""
+    from corollary.knowledge_base.differences import diff
+
+    return diff(store_of(kb), first, second)
+
+
+def feed(kb: KnowledgeBase, version: int) -> Iterator[tuple[Commit, Differences]]:
+    """See `KnowledgeBase.changes_since`."""
+    from corollary.knowledge_base.differences import changes_since
+
+    return changes_since(store_of(kb), version)
 
 
 def refuse_occupied(path: str | Path) -> None:

@@ -309,9 +309,8 @@ def save(
                 known.explicit + (0 if number else len(one)),
                 known.facts + len(one),
             )
+    store.begin_again()
     writer = store.writer()
-    if writer.first_term:
-        raise writer.conflict()
     writer.reserve(max((count.width for count in counts.values()), default=0))
     for label in facts.predicates():
         _label(label, dictionary)  # every property and class has an id before terms are written

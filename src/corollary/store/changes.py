@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _NONE, _DERIVED, _EXPLICIT = 0, 1, 2
 _NAMES = np.array([INSERTED, DELETED, MADE_EXPLICIT, MADE_DERIVED])
+_FIRST = ("change", "version")
 States = npt.NDArray[np.int8]
 
 
@@ -55,7 +56,8 @@ def of_version(store: Store, commit: Commit) -> pa.Table:
     if commit.changes == "none":
         return _empty()
     if commit.changes == "table":
-        return _written(store, [commit])
+        found = _written(store, [commit])
+        return found.select(["change", *(n for n in found.column_names if n not in _FIRST)])
     if commit.changes == "facts":
         return _all_new(store.snapshot(commit.version).facts())
     return _compared(store, commit.version - 1, commit.version)
@@ -68,8 +70,8 @@ def between(store: Store, first: int, second: int) -> pa.Table:
     `explicit`: what the fact is, or was if it is deleted.
     """
     low, high = sorted((first, second))
+    store.commit(high), store.commit(low)  # fails if one is not there
     commits = [store.commit(version) for version in range(low + 1, high + 1)]
-    store.commit(low)
     kinds = {commit.changes for commit in commits} - {"none"}
     if not kinds:
         return _empty()
@@ -164,7 +166,8 @@ def _told(rows: pa.Table, places: npt.NDArray[np.int64], was: States, now: State
     names = ["relation", *arguments(width_of(rows.column_names))]
     found = rows.select(names).take(pa.array(places))
     change = pa.array(_NAMES[kind].tolist(), pa.string())
-    return found.add_column(0, "change", change).append_column("explicit", pa.array(explicit))
+    found = found.add_column(0, "change", change).append_column("explicit", pa.array(explicit))
+    return found.cast(_schema(width_of(names)).remove(len(names) + 2))
 
 
 def _inverted(rows: pa.Table) -> pa.Table:
@@ -181,10 +184,17 @@ def _alike(parts: Sequence[pa.Table]) -> pa.Table:
         for name in names:
             if name not in part.column_names:
                 part = part.append_column(name, pa.nulls(part.num_rows, pa.int64()))
-        filled.append(part.select(names))
+        filled.append(part.select(names).cast(_schema(width)))
     return pa.concat_tables(filled)
 
 
+def _schema(width: int) -> pa.Schema:
+    """The columns of changes with their versions."""
+    known = changes_schema(width)
+    return pa.schema(
+        [known.field(n) for n in ("change", "relation", *arguments(width), "explicit", "version")]
+    )
+
+
 def _empty() -> pa.Table:
-    schema = changes_schema(WIDTH)
-    return schema.empty_table().drop(["version", "commit"])
+    return _schema(WIDTH).empty_table().drop(["version"])

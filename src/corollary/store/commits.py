@@ -65,6 +65,7 @@ class Commit:
     batch: str | None = None
     changes: str = "none"  # where they are: table, facts (all are new), none, diff (not written)
     oldest: int = 0  # the first version that can still be read
+    settled: int = 0  # the last version that has no tombstones: what was deleted before is not told
     prefixes: Mapping[str, str] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=Statistics)
     format: int = FORMAT

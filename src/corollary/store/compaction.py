@@ -17,11 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.errors import InvalidInput
-from corollary.store import parquet
+from corollary.lang.syntax import TYPE
+from corollary.store import cache, parquet
+from corollary.store.columns import columns
 from corollary.store.commits import Commit, Statistics
 from corollary.store.delta import LOG, Conflict, DataFile, Table, unwritable
 from corollary.store.layout import CACHE, TERMS_SCHEMA, changes_schema, width_of
-from corollary.store.rows import current, in_order
+from corollary.store.opening import open_terms
+from corollary.store.rows import current
 
 if TYPE_CHECKING:
     from corollary.store.store import Store
@@ -53,10 +56,11 @@ def compact(store: Store, *, full: bool = False, author: str | None = None) -> C
         return None
     started = time.perf_counter()
     found = current(parquet.read(store.facts, chosen, store.snapshot(base.version).schema))
-    if len(chosen) == len(files):
+    settles = len(chosen) == len(files)
+    if settles:
         found = found.filter(pc.invert(found["deleted"]))
-    writer.replace_files(chosen)
-    writer.add_facts(in_order(found))
+    writer.replace_files(chosen, settles=settles)
+    writer.add_facts(found)
     version = writer.commit(
         statistics=Statistics(
             base.statistics.relations,
@@ -68,6 +72,10 @@ def compact(store: Store, *, full: bool = False, author: str | None = None) -> C
         kind="compact",
         message=f"{len(chosen)} files merged",
     )
+    if settles:  # what lies over an older cache cannot be told any more
+        dictionary = open_terms(store.snapshot(version))
+        made = columns(found, dictionary.find(TYPE))
+        cache.write(store, version, made, dictionary.arrays())
     return store.commit(version)
 
 

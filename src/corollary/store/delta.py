@@ -56,6 +56,7 @@ class Table:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._newest: DeltaTable | None = None
 
     @property
     def name(self) -> str:
@@ -65,11 +66,17 @@ class Table:
     # -- reading -----------------------------------------------------------------------------------
 
     def open(self, version: int | None = None) -> DeltaTable:
-        """The table at a version."""
+        """The table at a version; that of the newest one is for the moment, and reused."""
         from deltalake import DeltaTable
 
         with damaged(self.folder / LOG):
-            return DeltaTable(str(self.folder), version=version)
+            if version is not None and version != self.latest():
+                return DeltaTable(str(self.folder), version=version)
+            if self._newest is None:
+                self._newest = DeltaTable(str(self.folder))
+            else:
+                self._newest.update_incremental()
+            return self._newest
 
     def latest(self) -> int:
         """The newest version; log files are in the order of their names."""
@@ -96,9 +103,11 @@ class Table:
             for row in actions.select(["path", "size_bytes", "num_records"]).to_pylist()
         ]
 
-    def files_between(self, column: str, low: int, high: int) -> list[DataFile]:
-        """The files of the newest version that may hold rows with values from low to high."""
-        table = self.open()
+    def files_between(
+        self, column: str, low: int, high: int, version: int | None = None
+    ) -> list[DataFile]:
+        """The files of a version that may hold rows with values from low to high."""
+        table = self.open(version)
         with damaged(self.folder / LOG):
             actions = pa.table(table.get_add_actions(flatten=True))
         smallest, largest = f"min.{column}", f"max.{column}"

@@ -28,6 +28,9 @@ MODES = ("materialized", "hybrid")
 # it was explicit and is derived now.
 INSERTED, DELETED, MADE_EXPLICIT, MADE_DERIVED = "inserted", "deleted", "explicit", "derived"
 
+FORMATS = ("text", "arrow", "parquet", "nt", "rdfp")  # of differences between versions
+WHICH = ("all", "explicit", "derived")  # facts of them
+
 TERMS_SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +19,6 @@ from corollary.store.snapshot import Snapshot
 
 _MANY = 100_000  # rows after the cache, or
 _SHARE = 10  # one for so many facts: a new cache pays
-_FILES = 500
 
 
 class Opened(NamedTuple):
@@ -107,19 +104,10 @@ def _is_below(snapshot: Snapshot, file: DataFile, known: int) -> bool:
 
 
 def _later(snapshot: Snapshot, version: int) -> pa.Table | None:
-    """The rows that commits have added after a version; None if they cannot be told."""
-    store = snapshot.store
-    files: list[DataFile] = []
-    for number in range(version + 1, snapshot.version + 1):
-        for action in store.facts.actions(number):
-            if "remove" in action and action["remove"]["dataChange"]:
-                return None
-            if "add" in action and action["add"]["dataChange"]:
-                path, size = action["add"]["path"], action["add"]["size"]
-                if not (store.facts.folder / path).is_file():
-                    return None  # compacted since, and vacuumed
-                rows = json.loads(action["add"]["stats"])["numRecords"]
-                files.append(DataFile(unquote(path), size, rows, ""))
-    if len(files) > _FILES:
+    """The rows that came after a version; None if what is gone since cannot be told."""
+    if snapshot.commit.settled > version:
         return None
-    return parquet.read(store.facts, files, snapshot.schema)
+    table = snapshot.store.facts
+    files = table.files_between("version", version + 1, snapshot.version, snapshot.version)
+    rows = parquet.read(table, files, snapshot.schema)
+    return rows.filter(pc.greater(rows["version"], version))

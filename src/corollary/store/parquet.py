@@ -6,6 +6,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,16 +36,31 @@ def write(table: Table, batches: pa.Table | Iterable[pa.Table], schema: pa.Schem
                 write_page_checksum=True,
             ) as writer,
         ):
-            for part in parts:
-                writer.write_table(part.cast(schema), row_group_size=ROW_GROUP)
+            for part in _groups(parts, schema):
+                writer.write_table(part, row_group_size=ROW_GROUP)
         steps.passed(f"{table.name}: file written")
         sync(path)
     except BaseException:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
         raise
     sync(table.folder)
     steps.passed(f"{table.name}: file on disk")
     return described(table, name)
+
+
+def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Tables joined to some that fill a row group: there may be thousands of small ones."""
+    waiting: list[pa.Table] = []
+    rows = 0
+    for part in parts:
+        waiting.append(part.cast(schema))
+        rows += part.num_rows
+        if rows >= ROW_GROUP:
+            yield pa.concat_tables(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def described(table: Table, name: str) -> DataFile:

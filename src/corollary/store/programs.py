@@ -7,7 +7,7 @@ import hashlib
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.errors import InvalidProgram, Source
+from corollary.errors import InvalidInput, InvalidProgram, Source
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.store import parquet
@@ -45,6 +45,7 @@ def write(table: Table, program: Program) -> str:
     name = hash_of(program)
     if len(program.rules) + len(program.constraints) and not _find(table, name).num_rows:
         rows = rows_of(program)
+        _refuse_unreadable(rows["rule"])
         count = len(rows["rule"])
         found = pa.table(
             {"program": [name] * count, "position": range(count), **rows}, schema=RULES_SCHEMA
@@ -52,6 +53,16 @@ def write(table: Table, program: Program) -> str:
         file = parquet.write(table, found, RULES_SCHEMA)
         table.commit([file], RULES_SCHEMA)
     return name
+
+
+def _refuse_unreadable(rules: list[str | None]) -> None:
+    """Rules made of values may be none that the language can write."""
+    try:
+        Program.parse("\n".join(map(str, rules)))
+    except InvalidProgram as error:
+        raise InvalidInput(
+            "E507", f"a rule cannot be written as text: {error.message}", error.hint
+        ) from None
 
 
 def read(table: Table, name: str, rules: int) -> Program:

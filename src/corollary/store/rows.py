@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from corollary.store.layout import arguments, width_of
 
 NO_TERM = -1  # no term has this id
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+_MANY = 1 << 20  # rows
 
 
 def columns_of(rows: pa.Table) -> list[npt.NDArray[np.int64]]:
@@ -50,20 +52,47 @@ def current(rows: pa.Table) -> pa.Table:
         return rows  # a commit has one row for each fact
     codes, _ = relation_codes(rows)
     columns = [*columns_of(rows), codes]
-    order = np.lexsort([-versions, *columns])
+    alone = _alone(columns, versions)
+    order = np.flatnonzero(~alone)
+    order = order[np.lexsort([-versions[order], *(column[order] for column in columns)])]
     first = np.zeros(len(order), bool)
-    first[0] = True
+    first[:1] = True
     for column in columns:
         ordered = column[order]
         first[1:] |= ordered[1:] != ordered[:-1]
-    return rows.take(pa.array(np.sort(order[first])))
+    kept = alone
+    kept[order[first]] = True
+    return rows.filter(pa.array(kept))
+
+
+def _alone(
+    columns: list[npt.NDArray[np.int64]], versions: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Rows that are the only ones of their facts, as far as that is cheap to tell.
+
+    Most rows come from one commit, which has one for each fact; only those of them need a closer
+    look whose fact another commit has too, and a hash tells that of nearly all of them.
+    """
+    numbers, counts = np.unique(versions, return_counts=True)
+    common = versions == numbers[counts.argmax()]
+    mixed = np.zeros(len(versions), np.uint64)
+    for column in columns:
+        mixed = (mixed ^ column.view(np.uint64)) * _ODD
+        mixed ^= mixed >> np.uint64(29)
+    others = np.unique(mixed[~common])
+    places = np.minimum(np.searchsorted(others, mixed), len(others) - 1)
+    alone: npt.NDArray[np.bool_] = common & (others[places] != mixed)
+    return alone
 
 
 def in_order(rows: pa.Table) -> pa.Table:
     """Rows by relation, property, class or subject: readers skip what they do not want."""
     codes, _ = relation_codes(rows)
     columns = columns_of(rows)
-    keys = [*reversed(columns), codes]
-    if len(columns) > 1:
-        keys.insert(-1, columns[1])
-    return rows.take(pa.array(np.lexsort(keys)))
+    if len(codes) > _MANY:
+        # What was in order before stays so inside of a property; to sort all would take longer
+        # than it saves readers.
+        order = np.argsort((codes << 33) + columns[1], kind="stable")
+    else:
+        order = np.lexsort([*reversed(columns), columns[1], codes])
+    return rows.take(pa.array(order))

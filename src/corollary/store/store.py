@@ -106,6 +106,18 @@ class Store:
         store.commit()
         return store
 
+    def begin_again(self) -> None:
+        """Forget the terms that an unfinished build has left in a store without facts.
+
+        A commit comes first, so that the build, if it is still at work, cannot end.
+        """
+        writer = self.writer()
+        if writer.base.statistics.facts or not writer.first_term:
+            return
+        writer.commit(statistics=writer.base.statistics, kind="create", message="begun again")
+        version = self.terms.latest()
+        self.terms.commit([], TERMS_SCHEMA, removed=self.terms.files(version), base=version)
+
     def latest(self) -> int:
         """The newest version."""
         return self.facts.latest()

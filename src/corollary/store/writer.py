@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.program import Program
-from corollary.store import parquet, programs, term_hash
+from corollary.store import parquet, programs
 from corollary.store.commits import Commit, Statistics
 from corollary.store.delta import Conflict, DataFile
 from corollary.store.layout import (
@@ -55,7 +55,7 @@ class Writer:
         self._facts: list[DataFile] = []
         self._changes: list[DataFile] = []
         self._replaced: list[DataFile] = []
-        self._rewrites = False
+        self._rewrites = self._settles = False
         names = [field.name for field in store.facts.open(base.version).schema().fields]
         self._width = self._table_width = width_of(names)
 
@@ -83,6 +83,8 @@ class Writer:
 
     def add_terms(self, texts: pa.Array | pa.ChunkedArray | Iterable[pa.Array]) -> None:
         """New terms, as canonical texts; the first one gets the id `first_term`, and so on."""
+        from corollary.store import term_hash  # loads the compiler
+
         parts = [texts] if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
         next_id = self.first_term + sum(file.rows for file in self._terms)
 
@@ -147,11 +149,14 @@ class Writer:
 
     def replace_facts(self) -> None:
         """Let the files that are added take the place of all that the version before has."""
-        self._replaced = self.store.facts.files(self.base.version)
+        self._replaced, self._settles = self.store.facts.files(self.base.version), True
 
-    def replace_files(self, files: Sequence[DataFile]) -> None:
-        """Let the files that are added say what these files say, as a compaction does."""
-        self._replaced, self._rewrites = list(files), True
+    def replace_files(self, files: Sequence[DataFile], *, settles: bool) -> None:
+        """Let the files that are added say what these files say, as a compaction does.
+
+        Without tombstones it `settles`: what the other files do not have was never there.
+        """
+        self._replaced, self._rewrites, self._settles = list(files), True, settles
 
     # -- the commit --------------------------------------------------------------------------------
 
@@ -205,6 +210,7 @@ class Writer:
                 terms=terms,
                 batch=batch,
                 oldest=base.oldest if oldest is None else oldest,
+                settled=self.version if self._settles else base.settled,
                 changes=changes,
                 prefixes=dict(base.prefixes if prefixes is None else prefixes),
                 statistics=statistics,

@@ -1,0 +1,149 @@
+"""A store: making it, opening it, and committing one fact.
+
+LUBM under ρdf; `--scale` is the number of universities. Every case runs in a process of its own:
+`open` is what a reader waits for until there is an object that answers, `first answer` the count of
+a class with its members. One-fact updates follow one another in one process; the first one, which
+makes what updates need, is told of apart.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+import corollary as co
+from benchmarks.isolate import isolated
+from benchmarks.measure import peak_bytes
+from benchmarks.report import Benchmark, Options, Row
+from corollary.cli.main import main
+from corollary.store import Store
+from corollary.store.compaction import compact
+
+_UB = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
+_UPDATES = 20
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Each operation on a store of each size."""
+    for scale in options.scales:
+        with tempfile.TemporaryDirectory() as folder:
+            for case, operation in OPERATIONS.items():
+                row: Row = {"case": f"{case}, LUBM({scale})"}
+                yield row | isolated(operation, timeout=options.timeout, folder=folder, scale=scale)
+
+
+def build(folder: str, scale: int) -> Row:
+    """Save what was derived in memory; reading and deriving are not counted."""
+    data = f"{folder}/data"
+    main(["generate", "lubm", "--scale", str(scale), "--out", data, "--quiet"])
+    kb = co.KnowledgeBase(co.rules("rhodf"), threads=2)
+    kb.load(data)
+    shutil.rmtree(data)
+    with _Timed() as spent:
+        kb.save(f"{folder}/store")
+    cache = _size(Path(folder, "store", "cache"))
+    tables = _size(Path(folder, "store")) - cache
+    return {"facts": kb.count()} | spent.row() | {"bytes": tables, "cache_bytes": cache}
+
+
+def open_(folder: str, scale: int) -> Row:
+    """Open, then ask for the members of a class."""
+    Store.open(f"{folder}/store")  # loads the library
+    with _Timed() as spent:
+        kb = co.KnowledgeBase.open(f"{folder}/store")
+    row = {"facts": kb.count()} | spent.row() | {"peak_bytes": peak_bytes()}
+    with _Timed() as spent:
+        members = kb.count(f"[?x, a, <{_UB}Person>]")
+    return row | {"first_answer_ms": spent.seconds * 1e3, "correct": members > 0}
+
+
+def open_without_cache(folder: str, scale: int) -> Row:
+    """Open from the tables alone, which makes the cache again."""
+    shutil.rmtree(f"{folder}/store/cache")
+    with _Timed() as spent:
+        kb = co.KnowledgeBase.open(f"{folder}/store")
+    return {"facts": kb.count()} | spent.row() | {"peak_bytes": peak_bytes()}
+
+
+def update(folder: str, scale: int) -> Row:
+    """Insert and delete one fact, each a commit; then a later process opens what is there."""
+    kb = co.KnowledgeBase.open(f"{folder}/store")
+    times, sizes = [], []
+    for number in range(_UPDATES):
+        before = _size(Path(folder, "store"))
+        fact = f"[<http://example.org/{number // 2}>, a, <{_UB}FullProfessor>] ."
+        with _Timed() as spent, kb.transaction() as tx:
+            (tx.delete if number % 2 else tx.insert)(fact)
+        times.append(spent.seconds * 1e3)
+        sizes.append(_size(Path(folder, "store")) - before)
+    with _Timed() as spent:
+        again = co.KnowledgeBase.open(f"{folder}/store")
+    return {
+        "facts": again.count(),
+        "first_ms": times[0],
+        "median_ms": median(times[1:]),
+        "median_bytes": median(sizes),
+        "max_bytes": max(sizes),
+        "open_ms": spent.seconds * 1e3,
+        "correct": again.count() == kb.count(),
+    }
+
+
+def merge(folder: str, scale: int) -> Row:
+    """Compact all files."""
+    store = Store.open(f"{folder}/store")
+    files = len(store.snapshot().fact_data)
+    with _Timed() as spent:
+        compact(store, full=True)
+    return {"files": files, **spent.row(), "bytes": sum(f.size for f in store.snapshot().fact_data)}
+
+
+def verify(folder: str, scale: int) -> Row:
+    """Read every file, derive everything again, compare."""
+    from corollary.knowledge_base.verify import verify_store
+
+    with _Timed() as spent:
+        found = verify_store(f"{folder}/store")
+    return {"facts": found.facts, **spent.row(), "correct": not found.problems}
+
+
+class _Timed:
+    """Seconds of the work inside."""
+
+    def __enter__(self) -> _Timed:
+        self._started, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds = time.perf_counter() - self._started
+        self.cpu_seconds = time.process_time() - self._cpu
+
+    def row(self) -> Row:
+        return {"seconds": self.seconds, "cpu_seconds": self.cpu_seconds}
+
+
+def _size(path: Path) -> int:
+    return sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
+
+
+OPERATIONS: dict[str, Callable[[str, int], Row]] = {
+    "save": build,
+    "open": open_,
+    "open, no cache": open_without_cache,
+    "one fact": update,
+    "compact": merge,
+    "verify": verify,
+}
+
+BENCHMARK = Benchmark(
+    "store",
+    "a store: save, open, commit one fact, compact, verify",
+    unit="universities",
+    scales=(75,),
+    small=(1,),
+    run=run,
+)
