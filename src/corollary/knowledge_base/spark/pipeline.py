@@ -77,7 +77,7 @@ def build(
                 _measure(stage, done)
             with stages.stage("commit") as stage, explained("commit"):
                 add_new_terms(writer, dictionary)
-                explicit = loaded.facts.distinct()
+                explicit = done.engine.frame(done.explicit)
                 rows = stored.fact_rows(
                     explicit, writer.width, explicit=True, version=writer.version
                 ).union(
@@ -234,9 +234,9 @@ def materialize(
         made = pa.table({"id": pa.array(columns[0]), "term": pa.array(columns[1], pa.string())})
         terms = terms.select("id", "term").union(session.createDataFrame(made))
     width = loaded.width
-    facts = stored.fact_rows(loaded.facts.distinct(), width, explicit=True, version=0).union(
-        stored.fact_rows(done.derived, width, explicit=False, version=0)
-    )
+    facts = stored.fact_rows(
+        done.engine.frame(done.explicit), width, explicit=True, version=0
+    ).union(stored.fact_rows(done.derived, width, explicit=False, version=0))
     if triples:
         names = dict(zip(stored.arguments(3), ("subject", "predicate", "object"), strict=True))
         chosen = facts.where(f"relation = '{TRIPLES_NAME}'")
