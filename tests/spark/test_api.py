@@ -27,7 +27,7 @@ def test_spark_is_loaded_when_it_is_needed() -> None:
             "there is nothing at s3a://b/x.nt",
         ),
         (
-            "org.apache.spark.SparkException: Job aborted\njava.io.IOException: No space left on device",
+            "org.apache.spark.SparkException: Job\njava.io.IOException: No space left on device",
             "E542",
             "encode failed: there is no space left on a disk of the cluster",
         ),
@@ -37,7 +37,7 @@ def test_spark_is_loaded_when_it_is_needed() -> None:
             "Spark has nothing to open s3a paths with",
         ),
         (
-            "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
+            "ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
             "E543",
             "Spark has nothing to open S3AFileSystem paths with",
         ),
