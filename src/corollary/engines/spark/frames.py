@@ -28,8 +28,9 @@ def read(workspace: Workspace, frame: DataFrame, triples: str) -> SparkFacts:
 
 def write(workspace: Workspace, facts: SparkFacts, triples: str, width: int) -> DataFrame:
     """Facts as rows, without duplicates; nothing is computed before it is read."""
-    names = {n: triples if name == TRIPLE else name for n, name in workspace.names.items()}
     arguments = [3 if key[0] == 0 else key[3] for key in _keys(workspace, facts)]
+    # After the keys: a relation that only rules name gets its number with its key.
+    names = {n: triples if name == TRIPLE else name for n, name in workspace.names.items()}
     width = max(width, *arguments) if arguments else width
     schema = ", ".join(["relation string", *(f"arg{at} long" for at in range(width))])
     parts = []
