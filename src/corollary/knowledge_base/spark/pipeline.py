@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from corollary.core.partial import PartialDictionary
 from corollary.engines.spark import hadoop, stored
+from corollary.engines.spark.evaluate import RoundReport
 from corollary.engines.spark.failures import explained
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, write_facts, write_terms
@@ -164,7 +165,7 @@ def derived(
     terms: DataFrame,
     stages: Stages,
     partitions: int | None,
-) -> tuple[Any, PartialDictionary]:
+) -> tuple[distributed.Materialized, PartialDictionary]:
     """All that follows from loaded facts, and the dictionary of the rules."""
     dictionary = dictionary_of(loaded, terms)
     with explained("materialize"):
@@ -271,14 +272,14 @@ def _width(name: str, loaded: Loaded, program: Program) -> int:
     return loaded.arities.get(name) or program.arities.get(name, 3)
 
 
-def _measure(stage: Stage, done: Any) -> None:
+def _measure(stage: Stage, done: distributed.Materialized) -> None:
     stage.rows = done.count
     stage.rounds = len(done.rounds)
     stage.skew = max((report.skew for report in done.rounds), default=1.0)
 
 
-def _round(report: Any) -> str:
+def _round(report: RoundReport) -> str:
     return (
-        f"round {report.number}, {report.phase}: {report.rows_new:,} new facts,"
-        f" {report.seconds:.2f} s"
+        f"round {report.number}, {report.phase}: {report.new:,} facts derived,"
+        f" {report.exchanged:,} exchanged, {report.seconds:.2f} s"
     )
