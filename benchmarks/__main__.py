@@ -26,6 +26,7 @@ from benchmarks import (
     reasoners,
     rules,
     rules10k,
+    spark_pipeline,
     sparql,
     store,
     updates,
@@ -63,6 +64,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         reasoners,
         equality,
         hybrid,
+        spark_pipeline,
         store,
         sparql,
     )

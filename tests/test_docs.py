@@ -113,7 +113,14 @@ SESSIONS = [
 ]
 
 
-@pytest.mark.parametrize("page", SESSIONS, ids=[page.stem for page in SESSIONS])
+# The pages about Spark share the session of the other tests on Spark.
+_ON_SPARK = (pytest.mark.spark, pytest.mark.xdist_group("spark"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, id=p.stem, marks=_ON_SPARK if p.stem == "spark" else ()) for p in SESSIONS],
+)
 def test_python_sessions(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page that begin with a prompt are one session."""
     monkeypatch.chdir(tmp_path)

@@ -84,6 +84,15 @@ CODES: dict[str, str] = {
     "E562": "format that an answer does not have",
     "E563": "query that could not be carried out",
     "E564": "arguments of a query that do not fit together",
+    "E540": "stage on Spark that failed",
+    "E541": "nothing at a path",
+    "E542": "no space left on a disk of the cluster",
+    "E543": "address that Spark has no connector for",
+    "E544": "access denied",
+    "E545": "host that cannot be reached",
+    "E546": "DataFrame without the columns of facts",
+    "E547": "store that Spark does not write",
+    "E548": "option that the data source rdf does not have",
 }
 
 

@@ -38,18 +38,35 @@ def columnar(dictionary: Dictionary) -> Engine[Any]:
 
 
 def spark(dictionary: Dictionary, **options: Any) -> Engine[Any]:
+    from corollary.engines.columnar.engine import ColumnarEngine
     from corollary.engines.spark.engine import SparkEngine
 
-    return SparkEngine(dictionary, session(), **options)
+    return SparkEngine(dictionary, ColumnarEngine, session(), **options)
 
 
 def spark_large(dictionary: Dictionary) -> Engine[Any]:
-    """All but the smallest tables stay in Spark, as if they were large."""
-    return spark(dictionary, small=3)
+    """All but the smallest sets stay in Spark, as if they were large."""
+    return spark(dictionary, small=3, partitions=3, tiny=1)
+
+
+def spark_inline(dictionary: Dictionary) -> Engine[Any]:
+    """The driver finishes, and relations of some facts are sent everywhere."""
+    from tests.engines.spark.inline import inline
+
+    return inline(dictionary, small=3, finish=4, tiny=2)
+
+
+def spark_rounds(dictionary: Dictionary) -> Engine[Any]:
+    """Nothing is small: whatever is sent waits for a round."""
+    from tests.engines.spark.inline import inline
+
+    return inline(dictionary, small=0, finish=0, tiny=0)
 
 
 ENGINES: dict[str, MakeEngine] = {
     "columnar": columnar,
+    "inline": spark_inline,
+    "inline-rounds": spark_rounds,
     "spark": spark,
     "spark-large": spark_large,
 }

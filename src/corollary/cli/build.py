@@ -62,7 +62,8 @@ def add_arguments(commands: Any) -> None:
 
 def build(options: argparse.Namespace) -> None:
     """Build a store, report."""
-    engine = options.engine or ("spark" if has_spark() and _fits_spark(options) else "columnar")
+    fits = _fits_spark(options) and options.mode == MODES[0]
+    engine = options.engine or ("spark" if has_spark() and fits else "columnar")
     rules = options.rules or [_default(options.sources)]
     refuse_occupied(options.store)
     progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)

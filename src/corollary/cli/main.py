@@ -25,6 +25,7 @@ from corollary.cli import (
     log,
     query,
     run,
+    stream,
     update,
     verify,
 )
@@ -44,6 +45,7 @@ COMMANDS = (
     diff,
     verify,
     compact,
+    stream,
     generate,
     bench,
 )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.expressions import DOUBLE, ERROR, EXACT, TERM, Column, term_values
 from corollary.lang.printer import Printer
+from corollary.lang.syntax import Literal
 from corollary.lang.values import Number, literal_of, sum_of, value_of
 
 NO_VALUE = np.uint32(2**32 - 1)  # no term has this id (`dictionary.MAX_TERMS`)
@@ -56,6 +57,7 @@ def aggregate(
     out = np.full(number_of_groups, NO_VALUE, np.uint32)
     ends = starts + counts
     terms = dictionary.terms(distinct.tolist())
+    totals: dict[int, Literal] = {}
     for group in range(number_of_groups):
         if whole[group]:
             total: Number = int(sums[group])
@@ -68,7 +70,9 @@ def aggregate(
         if function == "avg":
             count = int(counts[group])
             total = total / count if isinstance(total, float) else Fraction(total) / count
-        out[group] = dictionary.id(literal_of(total))
+        totals[group] = literal_of(total)
+    # Together: a dictionary may have to ask for them.
+    out[list(totals)] = dictionary.encode(totals.values())
     return out
 
 

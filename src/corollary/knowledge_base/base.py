@@ -238,12 +238,13 @@ class KnowledgeBase:
 
     # -- changes ---------------------------------------------------------------------------------
 
-    def transaction(self, *, message: str = "") -> Transaction:
+    def transaction(self, *, message: str = "", batch: str | None = None) -> Transaction:
         """Changes that are made together: `with kb.transaction() as tx: …`.
 
-        The log of a store shows the message.
+        The log of a store shows the message; `batch` names the changes for those who must not make
+        them twice.
         """
-        return Transaction(self, message)
+        return Transaction(self, message, batch)
 
     def load(
         self,
@@ -495,6 +496,7 @@ class KnowledgeBase:
         program: Program,
         reader: DataReader,
         message: str,
+        batch: str | None = None,
     ) -> TransactionChanges:
         """Make changes; nothing is different if this fails."""
         if self._persistence is not None:
@@ -517,7 +519,7 @@ class KnowledgeBase:
         statistics.seconds["update"] = time.perf_counter() - started
         version = self._version + 1
         if self._persistence is not None:
-            version = committed(self, asked, done, before, reader.prefixes, message)
+            version = committed(self, asked, done, before, reader.prefixes, message, batch)
             self._version = self._persistence.version  # small files may have been merged
         else:
             self._version = version

@@ -113,7 +113,7 @@ class DataReader:
             if not isinstance(source, str | Path):
                 yield self.facts(source, relation, on_error=on_error)
                 continue
-            for path in _paths(source):
+            for path in paths_of(source):
                 if relation is None and format_of(path) is not None:
                     rdf.setdefault(path)
                 else:
@@ -308,7 +308,7 @@ class DataReader:
         return table_ids(table, arity, self.dictionary)
 
 
-def _paths(source: str | Path) -> Iterator[Path]:
+def paths_of(source: str | Path) -> Iterator[Path]:
     """The files that a path, a folder or a pattern stands for."""
     path = Path(source)
     if path.exists() or not glob.has_magic(str(source)):

@@ -33,7 +33,9 @@ def make_engine(
                 f"the Spark engine needs {error.name}, which is not installed",
                 "pip install 'corollary[spark]' brings it, and a Java",
             ) from None
-        return SparkEngine(dictionary)
+        from corollary.engines.columnar.engine import ColumnarEngine
+
+        return SparkEngine(dictionary, ColumnarEngine)
     from corollary.engines.columnar.engine import ColumnarEngine
 
     return ColumnarEngine(dictionary, threads=threads, limit_memory=limit_memory)

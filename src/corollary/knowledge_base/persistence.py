@@ -257,6 +257,7 @@ def committed(
     before: Any,
     prefixes: Mapping[str, str],
     message: str,
+    batch: str | None = None,
 ) -> int:
     """Commit what a transaction did in memory; if that fails, memory is as it was before.
 
@@ -275,6 +276,7 @@ def committed(
             prefixes,
             done.statistics,
             message=message,
+            batch=batch,
         )
     except BaseException:
         lost = asked.deleted.intersection(before).difference(after)

@@ -81,9 +81,12 @@ class Transaction:
     shows inside the block is what it was before.
     """
 
-    def __init__(self, knowledge_base: KnowledgeBase, message: str = "") -> None:
+    def __init__(
+        self, knowledge_base: KnowledgeBase, message: str = "", batch: str | None = None
+    ) -> None:
         self._kb = knowledge_base
         self._message = message
+        self._batch = batch
         self._changes: TransactionChanges | None = None
         self._open = False
         self._requests: list[tuple[bool, list[Tables]]] = []  # inserted or deleted, in order
@@ -166,7 +169,7 @@ class Transaction:
         try:
             if kind is None:
                 self._changes = self._kb._commit(
-                    self._requested(), self._rules, self._reader, self._message
+                    self._requested(), self._rules, self._reader, self._message, self._batch
                 )
         finally:
             self._requests = []

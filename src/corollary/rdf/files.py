@@ -134,8 +134,17 @@ def format_of(path: Path) -> str | None:
 
 def suffix_of(path: Path) -> str:
     """The suffix that tells the syntax, `.ttl` of `data.ttl.gz`."""
-    name = Path(path.stem) if path.suffix.lower() in _COMPRESSED else path
+    name = Path(path.stem) if is_compressed(path) else path
     return name.suffix.lower()
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the name says that the file is compressed.
+
+    >>> is_compressed(Path("data.nt.gz")), is_compressed(Path("data.nt"))
+    (True, False)
+    """
+    return path.suffix.lower() in _COMPRESSED
 
 
 def _known(paths: Iterable[Path], nothing: str, source: str, format_: str | None) -> list[File]:

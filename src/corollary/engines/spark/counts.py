@@ -1,11 +1,12 @@
-"""How many rule instances derive each fact, kept on the driver.
+"""How many rule instances derive each fact.
 
-This is the minimal version: a counted `derive` brings its counts to the driver, where they stay.
+As sets of facts, counts are a base of many, in Spark, and what was changed since, on the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,44 @@ import numpy.typing as npt
 from corollary.core.compile import covers
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Derived
+from corollary.engines.spark.base import Base, Workspace, merged
 from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.packing import STATE
+from corollary.engines.spark.task import Combine
 from corollary.lang.stratify import Predicate
 
 Numbers = npt.NDArray[np.int64]
 Row = tuple[int, ...]
+
+
+class CountsOfRows(Mapping[Predicate, Numbers]):
+    """The counts of a `derive` in Spark, brought to the driver when they are read."""
+
+    def __init__(self, base: Base) -> None:
+        self.base = base
+
+    @property
+    def facts(self) -> SparkFacts:
+        """The facts that are counted."""
+        nothing = self.base.workspace.embedded.facts({})
+        return SparkFacts(self.base.workspace, nothing, self.base.without_last()).settled()
+
+    def __getitem__(self, predicate: Predicate) -> Numbers:
+        rows = self._rows(predicate)
+        order = np.lexsort(rows[:, :-1].T[::-1]) if rows.shape[1] > 1 else np.arange(len(rows))
+        return rows[order, -1].astype(np.int64)
+
+    def __iter__(self) -> Iterator[Predicate]:
+        return iter(self.base.counts)
+
+    def __len__(self) -> int:
+        return len(self.base.counts)
+
+    def _rows(self, predicate: Predicate) -> Ids:
+        only = self.base.only([predicate])
+        tables = only.workspace.collected(only.chunks(STATE))
+        [rows] = tables.values()
+        return rows
 
 
 class SparkCounts:
@@ -25,60 +59,107 @@ class SparkCounts:
 
     def __init__(
         self,
-        make: Callable[[Mapping[Predicate, Ids]], SparkFacts],
-        counts: Mapping[Predicate, Mapping[Row, int]] | None = None,
+        workspace: Workspace,
+        base: Base | None = None,
+        changed: Mapping[Predicate, Mapping[Row, int]] | None = None,
     ) -> None:
-        self._make = make
-        self._counts = counts or {}
+        self._workspace = workspace
+        self._base = base if base is not None and base.counts else None
+        self._changed: Mapping[Predicate, Mapping[Row, int]] = changed or {}
 
     def plus(self, derived: Derived[SparkFacts]) -> SparkCounts:
         """With the instances of a counted `derive` added."""
-        return self._changed(derived, 1)
+        counts = derived.counts
+        if isinstance(counts, CountsOfRows) and len(counts.base) > self._workspace.small:
+            base = counts.base
+            if self._base is not None:
+                parts = [part.chunks(STATE) for part in (self._base, base)]
+                combine = Combine("union", self._workspace.make, counted=1)
+                base = merged(self._workspace, self._workspace.united(parts), combine)
+            return SparkCounts(self._workspace, base, self._changed)
+        return self._with(derived, 1)
 
     def minus(self, derived: Derived[SparkFacts]) -> SparkCounts:
         """With the instances of a counted `derive` taken away."""
-        return self._changed(derived, -1)
+        return self._with(derived, -1)
 
-    def _changed(self, derived: Derived[SparkFacts], sign: int) -> SparkCounts:
+    def _with(self, derived: Derived[SparkFacts], sign: int) -> SparkCounts:
         assert derived.counts is not None, "counted"
-        changed = dict(self._counts)
+        changed = dict(self._changed)
         for predicate, counts in derived.counts.items():
             sums = dict(changed.get(predicate, {}))
             rows = derived.facts.rows(predicate).tolist()
             for row, count in zip(map(tuple, rows), counts.tolist(), strict=True):
                 sums[row] = sums.get(row, 0) + sign * count
             changed[predicate] = {row: count for row, count in sums.items() if count}
-        return SparkCounts(self._make, changed)
+        return SparkCounts(self._workspace, self._base, changed)
 
     def without(self, predicates: Collection[Predicate]) -> SparkCounts:
         """With the counts of these predicates set to 0."""
-        kept = {
-            p: rows
-            for p, rows in self._counts.items()
-            if not any(covers(wide, p) for wide in predicates)
-        }
-        return SparkCounts(self._make, kept)
+
+        def is_left(predicate: Predicate) -> bool:
+            return not any(covers(wide, predicate) for wide in predicates)
+
+        base = self._base
+        if base is not None:
+            base = base.only([p for p in base.counts if is_left(p)])
+        changed = {p: rows for p, rows in self._changed.items() if is_left(p)}
+        return SparkCounts(self._workspace, base, changed)
 
     def positive(self, facts: SparkFacts) -> SparkFacts:
         """Those of the facts that are derived at least once."""
         counts = self.of(facts)
-        return self._make({p: facts.rows(p)[counts[p] > 0] for p in facts.predicates()})
+        found = {p: facts.rows(p)[counts[p] > 0] for p in facts.predicates()}
+        rows = {p: part for p, part in found.items() if len(part)}
+        return SparkFacts(self._workspace, self._workspace.embedded.facts(rows))
 
     def of(self, facts: SparkFacts) -> Mapping[Predicate, Numbers]:
         """The count of each of the facts, in the order of `facts.rows(predicate)`."""
+        tables = {predicate: facts.rows(predicate) for predicate in facts.predicates()}
+        counted = self._looked_up(tables)
         found = {}
-        for predicate in facts.predicates():
-            sums = self._counts.get(predicate, {})
-            rows = map(tuple, facts.rows(predicate).tolist())
-            found[predicate] = np.array([sums.get(row, 0) for row in rows], np.int64)
+        for predicate, table in tables.items():
+            sums, known = self._changed.get(predicate, {}), counted.get(predicate, {})
+            rows = list(map(tuple, table.tolist()))
+            found[predicate] = np.array(
+                [sums.get(row, 0) + known.get(row, 0) for row in rows], np.int64
+            )
         return found
 
     def facts(self) -> SparkFacts:
         """All facts whose count is not 0."""
-        return self._make(
-            {
-                predicate: np.array(sorted(counts), np.uint32).reshape(len(counts), -1)
-                for predicate, counts in self._counts.items()
-                if counts
-            }
-        )
+        sums: dict[Predicate, dict[Row, int]] = {p: dict(r) for p, r in self._changed.items()}
+        if self._base is not None:
+            wanted = list(self._base.counts)
+            for predicate, rows in _numbers(self._base.fetch(dict.fromkeys(wanted)), wanted):
+                own = sums.setdefault(predicate, {})
+                for row, count in rows.items():
+                    own[row] = own.get(row, 0) + count
+        tables = {
+            predicate: np.array([row for row, n in rows.items() if n], np.uint32).reshape(
+                sum(1 for n in rows.values() if n), -1
+            )
+            for predicate, rows in sums.items()
+            if any(rows.values())
+        }
+        return SparkFacts(self._workspace, self._workspace.embedded.facts(tables))
+
+    def _looked_up(self, tables: Mapping[Predicate, Ids]) -> dict[Predicate, dict[Row, int]]:
+        """The counts of the base for some facts."""
+        if self._base is None:
+            return {}
+        wanted: dict[Predicate, Mapping[int, Ids] | None] = {}
+        for predicate, rows in tables.items():
+            if predicate in self._base.counts:
+                wanted[predicate] = {0: rows[:, 0]} if rows.shape[1] else None
+        return dict(_numbers(self._base.fetch(wanted), list(wanted))) if wanted else {}
+
+
+def _numbers(
+    fetched: Any, predicates: Collection[Predicate]
+) -> Iterator[tuple[Predicate, dict[Row, int]]]:
+    """Rows whose last column is a count."""
+    for predicate in predicates:
+        rows = fetched.rows(predicate)
+        if len(rows):
+            yield predicate, {tuple(row[:-1]): row[-1] for row in rows.tolist()}

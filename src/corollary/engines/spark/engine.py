@@ -1,62 +1,73 @@
-"""The Spark engine: Π[Ip, In : Δp, Δn] as DataFrame joins.
+"""The Spark engine: the operators of `core` over facts in partitions.
 
-All rules of one `derive` form one plan with one job: each reading of each rule (see `joins`) is a
-join, their heads are united, and a count by head gives facts, counts and instances at once. `close`
-is semi-naive evaluation, one `derive` a round.
+What is small is computed on the driver by the embedded engine, which is also what tasks use: over
+few facts a Spark job is slower than the whole operation. What is large is a plan of local steps
+(`plan`), run in rounds (`evaluate`). A small change of many facts is computed on the driver over
+what it may join with, which is looked up (`lookups`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
-from corollary.core.compile import CompiledRule
+from corollary.core.aggregates import NO_VALUE, aggregate
+from corollary.core.compile import CompiledRule, Grouping, Pattern
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
-from corollary.engines.spark.components import Components
-from corollary.engines.spark.counts import SparkCounts
-from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.joins import (
-    KEYS,
-    Joins,
-    Operands,
-    Reading,
-    bindings,
-    body_readings,
-    head_rows,
-)
+from corollary.engines.spark.base import Base, Workspace
+from corollary.engines.spark.counts import CountsOfRows, SparkCounts
+from corollary.engines.spark.evaluate import FINISH, Evaluation, RoundReport
+from corollary.engines.spark.facts import SparkFacts, spilled
+from corollary.engines.spark.packing import FRESH, STATE
+from corollary.engines.spark.plan import AtomOf, Source
 from corollary.engines.spark.session import build_session
-from corollary.engines.spark.tables import UNIT, Table, Workspace, columns, from_arrow
+from corollary.engines.spark.task import Embedded
+from corollary.engines.spark.translate import (
+    Translation,
+    body_readings,
+    delta_readings,
+)
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE
 
-# Collecting 10,000 rows of a few numbers takes less time than the smallest Spark job.
-SMALL = 10_000
-
-COUNT = "instances"  # the column with the number of instances of a head
+# Facts that the driver keeps: some megabytes, and less time than a few jobs.
+SMALL = 200_000
 
 
 class SparkEngine:
     """Evaluates rules with Spark; starts a session when first needed, unless given one.
 
-    Tables with at most `small` rows are kept on the driver.
+    `embedded` makes the engine of tasks and of the driver. Sets of at most `small` facts are kept
+    on the driver; others are cut into `partitions`.
     """
 
     def __init__(
-        self, dictionary: Dictionary, session: SparkSession | None = None, *, small: int = SMALL
+        self,
+        dictionary: Dictionary,
+        embedded: Embedded,
+        session: SparkSession | None = None,
+        *,
+        small: int = SMALL,
+        partitions: int | None = None,
+        finish: int | None = None,
+        tiny: int | None = None,
+        on_report: Callable[[RoundReport], None] | None = None,
     ) -> None:
         self.dictionary = dictionary
-        self._workspace = Workspace(lambda: session or build_session(), small)
+        self.workspace = Workspace(
+            lambda: session or build_session(), dictionary, embedded, small, partitions
+        )
+        self._finish = min(small, FINISH) if finish is None else finish
+        self._tiny = tiny
+        self.on_report = on_report
+        self.reports: list[RoundReport] = []
 
     def facts(self, tables: Mapping[Predicate, Ids]) -> SparkFacts:
         """A set of facts from rows (narrow predicates, duplicates allowed)."""
-        return self._facts({p: Table.of(rows, self._workspace) for p, rows in tables.items()})
+        return self._kept(self.workspace.embedded.facts(tables))
 
     def derive(
         self,
@@ -70,31 +81,32 @@ class SparkEngine:
         counted: bool = False,
     ) -> Derived[SparkFacts]:
         """Π[facts, negative : delta, negative_delta]; see `core.engine.Engine.derive`."""
-        if negative is None:
-            negative = facts
-        joins = Joins(negative, self.dictionary, self._workspace)
-        operands = Operands(facts, negative, delta, negative_delta)
-        found = [
-            (rule, instances)
-            for rule in rules
-            for reading in operands.readings(rule)
-            if (instances := joins.instances(rule, reading.of_heads(rule, heads))) is not None
-        ]
-        if not found:
-            return Derived(self._facts({}), 0, counts={} if counted else None)
-        arities = {rule.head.predicate.relation: _arity(rule) for rule, _ in found}
-        relations, width = list(arities), max(1, *arities.values())
-        parts = [
-            head_rows(
-                rule,
-                instances,
-                relations.index(rule.head.predicate.relation),
-                width,
-                self.dictionary,
+        body = [p.predicate for rule in rules for p in rule.body]
+        absent = [p.predicate for rule in rules for p in (*rule.negated, *_grouped(rule))]
+        head = [rule.head.predicate for rule in rules]
+        sets = {
+            "f": facts.only(body),
+            "n": (facts if negative is None else negative).only(absent),
+            "d": None if delta is None else delta.only(body),
+            "e": None if negative_delta is None else negative_delta.only(absent),
+            "h": None if heads is None else heads.only(head),
+        }
+        if self._fits(sets.values()):
+            f, n, d, e, h = (None if s is None else s.local() for s in sets.values())
+            found = self.workspace.embedded.derive(
+                rules, f, negative=n, delta=d, negative_delta=e, heads=h, counted=counted
             )
-            for rule, instances in found
-        ]
-        return self._scatter(reduce(DataFrame.union, parts), arities, counted)
+            return Derived(self._kept(found.facts), found.instances, counts=found.counts)
+        translation = self._translation(sets, rules)
+        for rule in rules:
+            readings = delta_readings(
+                translation,
+                rule,
+                delta=delta is not None,
+                negative_delta=negative_delta is not None,
+            )
+            self._add(translation, rule, readings, heads is not None)
+        return self._results(translation, counted)
 
     def close(
         self,
@@ -106,21 +118,38 @@ class SparkEngine:
         on_round: OnRound | None = None,
     ) -> Derived[SparkFacts]:
         """The least J with Π[facts ∪ J, negative : delta ∪ J] ⊆ facts ∪ J, less `facts`."""
-        if negative is None:
-            negative = facts
-        derived = self._facts({})  # J
-        instances, rounds = 0, 0
-        # while Δ ≠ ∅: Δ := Π[I : Δ] \ I; I := I ∪ Δ
-        while len(delta):
-            step = self.derive(rules, facts, negative=negative, delta=delta)
-            delta = step.facts.difference(facts)
-            facts = facts.union(delta)
-            derived = derived.union(delta)
-            instances += step.instances
-            rounds += 1
+        read = [p.predicate for rule in rules for p in (rule.head, *rule.body)]
+        absent = [p.predicate for rule in rules for p in (*rule.negated, *_grouped(rule))]
+        sets = {
+            "f": facts.only(read),
+            "n": (facts if negative is None else negative).only(absent),
+            "d": delta.only(read),
+        }
+        if not len(sets["d"]):
+            return Derived(self.facts({}), 0, 0)
+        if self._fits(sets.values()):
+            f, n, d = (s.local() for s in sets.values())
+            closed = self.workspace.embedded.close(rules, f, d, negative=n, on_round=on_round)
+            kept = self._kept(closed.facts).apart_from(facts)
+            return Derived(kept, closed.instances, closed.rounds)
+        translation = self._translation(sets, rules, recursive=True)
+        for rule in rules:
+            head = translation.atom("f", rule.head)
+            reading = (translation.atoms("f", rule.body), translation.atoms("n", rule.negated), [])
+            translation.add(rule, head, reading)
+
+        def tell(report: RoundReport, total: int) -> None:
+            self._report(report)
             if on_round is not None:
-                on_round(rounds, len(derived))
-        return Derived(derived, instances, rounds)
+                on_round(report.number, total)
+
+        work = self._evaluation(translation, tell)
+        work.whole = len(sets["f"]) == len(sets["d"])  # Δ is all of it
+        operands = [("f", sets["d"], FRESH), ("n", sets["n"], FRESH if work.whole else STATE)]
+        if not work.whole:
+            operands.append(("f", sets["f"].difference(sets["d"]), STATE))
+        found = work.derived(operands).settled()
+        return Derived(found.apart_from(facts), work.instances, len(work.reports))
 
     def support(
         self,
@@ -133,27 +162,36 @@ class SparkEngine:
         several: bool = False,
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds, rule by rule."""
-        absent = negative if negative is not None else within
-        joins = Joins(absent, self.dictionary, self._workspace)
         for rule in rules:
-            # H, b₁, …, bₙ, NOT c₁, …: the head is one more atom
-            parts = [
-                rows
-                for atoms, outside in body_readings(rule, within, unproved, several)
-                if (
-                    found := joins.instances(
-                        rule,
-                        Reading(
-                            [(rule.head, heads), *atoms],
-                            [*((pattern, absent) for pattern in rule.negated), *outside],
-                        ),
-                    )
+            body = [p.predicate for p in rule.body]
+            absent = [p.predicate for p in (*rule.negated, *_grouped(rule))]
+            sets = {
+                "h": heads.only([rule.head.predicate]),
+                "f": within.only(body),
+                "n": (within if negative is None else negative).only(absent),
+                "p": None if unproved is None else unproved.only(body),
+            }
+            if not len(sets["h"]):
+                continue
+            if self._fits(sets.values()):
+                h, f, n, p = (None if s is None else s.local() for s in sets.values())
+                yield from self.workspace.embedded.support(
+                    [rule], h, within=f, negative=n, unproved=p, several=several
                 )
-                is not None
-                and len(rows := bindings(found, rule.bound))
-            ]
-            if parts:
-                yield Support(rule, np.concatenate(parts))
+                continue
+            translation = self._translation(sets, [rule])
+            number = self.workspace.number("INSTANCES")
+            key = (number, 2**32 - 1, 2**32 - 1, rule.bound)
+            head = AtomOf(Source("r", key), tuple(range(rule.bound)))
+            for positive, away, present in body_readings(
+                translation, rule, unproved=unproved is not None, several=several
+            ):
+                atoms = [translation.atom("h", rule.head), *positive]
+                translation.add(rule, head, (atoms, away, present))
+            found = self._results(translation, False).facts
+            rows = found.rows(Predicate("INSTANCES"))
+            if len(rows):
+                yield Support(rule, rows)
 
     def reclose(
         self,
@@ -164,10 +202,15 @@ class SparkEngine:
         changed: SparkFacts,
         known: SparkFacts,
     ) -> Difference[SparkFacts]:
-        """By what the closure under a linear rule differs afterwards: it is made anew."""
+        """By what the closure under a linear rule differs afterwards."""
+        sets = (before, after, changed, known)
+        if self._fits(sets):
+            b, a, c, k = (s.local() for s in sets)
+            return self._difference(self.workspace.embedded.reclose(rule, b, a, changed=c, known=k))
         given = after.only([rule.head.predicate])
         closed = self.close([rule], after, given)
-        return _difference(given.union(closed.facts), known, closed.instances)
+        facts = given.union(closed.facts)
+        return Difference(facts.difference(known), known.difference(facts), closed.instances, facts)
 
     def reconnect(
         self,
@@ -179,86 +222,139 @@ class SparkEngine:
         changed: SparkFacts,
         known: SparkFacts,
     ) -> Difference[SparkFacts]:
-        """By what the pairs of connected components differ afterwards; on the driver."""
-        components = Components()
-        rows = after.rows(edge)
-        components.connect(rows)
-        pairs = components.pairs()
-        facts = self.facts({pair: pairs} if len(pairs) else {})
-        return _difference(facts, known, len(rows))
+        """By what the pairs of connected components differ afterwards."""
+        sets = (before, after, changed, known)
+        b, a, c, k = (s.local() for s in sets)
+        return self._difference(
+            self.workspace.embedded.reconnect(edge, pair, b, a, changed=c, known=k)
+        )
 
     def counts(self) -> SparkCounts:
         """Counts that are all 0."""
-        return SparkCounts(self.facts)
+        return SparkCounts(self.workspace)
 
-    def _facts(self, tables: Mapping[Predicate, Table]) -> SparkFacts:
-        return SparkFacts(tables, self.dictionary, self._workspace)
+    # -- large operands --------------------------------------------------------------------------
 
-    def _scatter(
-        self, found: DataFrame, arities: Mapping[str, int], counted: bool
-    ) -> Derived[SparkFacts]:
-        """Heads, one row an instance, as facts of their predicates."""
-        by_head = found.groupBy(*found.columns).agg(f.count("*").alias(COUNT))
-        by_head, local = self._workspace.settle(by_head)
-        if local is None:
-            tables, instances = self._remote_tables(by_head, arities)
-            split = self._split(by_head.toArrow(), arities) if counted else {}
+    def _fits(self, sets: Any) -> bool:
+        """Whether the driver can hold all of them."""
+        return sum(len(s) for s in sets if s is not None) <= self.workspace.small
+
+    def _kept(self, facts: Any) -> SparkFacts:
+        if len(facts) > self.workspace.small:
+            return spilled(self.workspace, facts)
+        return SparkFacts(self.workspace, facts)
+
+    def _difference(self, found: Difference[Any]) -> Difference[SparkFacts]:
+        whole = None if found.facts is None else self._kept(found.facts)
+        return Difference(
+            self._kept(found.inserted), self._kept(found.deleted), found.instances, whole
+        )
+
+    def _translation(
+        self,
+        sets: Mapping[str, SparkFacts | None],
+        rules: Sequence[CompiledRule],
+        *,
+        recursive: bool = False,
+    ) -> Translation:
+        operands = {letter: facts for letter, facts in sets.items() if facts is not None}
+        if not recursive:
+            if "d" in operands:
+                operands["o"] = operands["f"].difference(operands["d"])
+            if "e" in operands:
+                operands["b"] = operands["n"].union(operands["e"])
+        groups = {g: self._groups(g, operands["n"]) for rule in rules for g in rule.groupings}
+        return Translation(
+            self.workspace,
+            operands,
+            rules if recursive else (),
+            self._tiny,
+            groups=groups,
+        )
+
+    def _add(
+        self, translation: Translation, rule: CompiledRule, readings: Any, heads: bool
+    ) -> None:
+        head = translation.atom("r", rule.head)
+        for positive, absent, present in readings:
+            atoms = [*positive, translation.atom("h", rule.head)] if heads else positive
+            translation.add(rule, head, (atoms, absent, present))
+
+    def _evaluation(self, translation: Translation, tell: Any, counted: bool = False) -> Evaluation:
+        return Evaluation(
+            self.workspace,
+            translation.plan,
+            translation.asked,
+            counted,
+            translation.given,
+            finish=self._finish,
+            on_round=tell,
+        )
+
+    def _results(self, translation: Translation, counted: bool) -> Derived[SparkFacts]:
+        nothing = self.workspace.embedded.facts({})
+        if not translation.plan.steps:
+            return Derived(SparkFacts(self.workspace, nothing), 0, counts={} if counted else None)
+        work = self._evaluation(translation, lambda report, _: self._report(report), counted)
+        read = {placed.source.operand for placed in translation.plan.placed}
+        base, instances = work.results(
+            [(o, facts, FRESH) for o, facts in translation.operands.items() if o in read]
+        )
+        if counted:
+            rows = CountsOfRows(base)
+            return Derived(rows.facts, instances, counts=rows)
+        return Derived(SparkFacts(self.workspace, nothing, base).settled(), instances)
+
+    def _report(self, report: RoundReport) -> None:
+        self.reports.append(report)
+        if self.on_report is not None:
+            self.on_report(report)
+
+    def _groups(self, grouping: Grouping, facts: SparkFacts) -> Ids:
+        """The groups of an aggregate that have all their values; the driver computes them."""
+        inner = max((v for p in grouping.patterns for v in p.variables), default=-1) + 1
+        translation = Translation(self.workspace, {"f": facts}, (), self._tiny)
+        key = (self.workspace.number("INSTANCES"), 2**32 - 1, 2**32 - 1, inner)
+        head = AtomOf(Source("r", key), tuple(range(inner)))
+        body = translation.atoms("f", grouping.patterns)
+        rule = CompiledRule(
+            None, Pattern(Predicate("INSTANCES"), head.arguments), (), (), (), (), inner
+        )  # type: ignore[arg-type]
+        translation.add(rule, head, (body, [], []))
+        found = self._results(translation, False).facts.rows(Predicate("INSTANCES"))
+        if not len(found):
+            return np.zeros((0, len(grouping.outer)), np.uint32)
+        keys = found[:, list(grouping.group)]
+        if grouping.group:
+            groups, number = np.unique(keys, axis=0, return_inverse=True)
         else:
-            split = self._split(local, arities)
-            tables = {p: Table.of(rows, self._workspace) for p, (rows, _) in split.items()}
-            instances = sum(int(counts.sum()) for _, counts in split.values())
-        counts = {predicate: counts for predicate, (_, counts) in split.items()}
-        return Derived(self._facts(tables), instances, counts=counts if counted else None)
+            groups, number = keys[:1], np.zeros(len(found), np.int64)
+        number = number.reshape(-1)
+        order = np.argsort(number, kind="stable")
+        results = [
+            aggregate(function, found[order, v], number[order], len(groups), self.dictionary)
+            for function, v in grouping.functions
+        ]
+        table = np.column_stack([groups, *results]).astype(np.uint32)
+        return table[(table != NO_VALUE).all(axis=1)]
 
-    def _remote_tables(
-        self, by_head: DataFrame, arities: Mapping[str, int]
-    ) -> tuple[dict[Predicate, Table], int]:
-        """A selection of a settled frame for each predicate, and the number of instances."""
-        tables, instances = {}, 0
-        sizes = by_head.groupBy(*KEYS).agg(f.count("*"), f.sum(COUNT)).collect()
-        for *key, count, total in sizes:
-            predicate, arity = self._predicate(key, arities)
-            chosen = " AND ".join(f"{k} = {v}L" for k, v in zip(KEYS, key, strict=True))
-            values = columns(arity) if arity else [f"0L AS {UNIT}"]
-            rows = by_head.where(chosen).selectExpr(*values)
-            tables[predicate] = Table(self._workspace, arity, count, remote=rows)
-            instances += total
-        return tables, instances
+    # -- DataFrames ------------------------------------------------------------------------------
 
-    def _split(
-        self, heads: pa.Table, arities: Mapping[str, int]
-    ) -> dict[Predicate, tuple[Ids, npt.NDArray[np.int64]]]:
-        """Rows in lexicographic order and their counts, by predicate."""
-        keys = np.column_stack([heads[name].to_numpy() for name in KEYS])
-        counts = heads[COUNT].to_numpy()
-        values = heads.drop_columns([*KEYS, COUNT])
-        rows = from_arrow(values, values.num_columns)
-        distinct_keys, place = np.unique(keys, axis=0, return_inverse=True)
-        out = {}
-        for number, key in enumerate(distinct_keys.tolist()):
-            predicate, arity = self._predicate(key, arities)
-            chosen = place.reshape(-1) == number
-            of_key, of_counts = rows[chosen, :arity], counts[chosen]
-            order = np.lexsort(of_key.T[::-1]) if arity else np.arange(len(of_key))
-            out[predicate] = of_key[order], of_counts[order]
-        return out
+    def read(self, frame: DataFrame, *, triples: str = "triples") -> SparkFacts:
+        """The facts of a DataFrame: relation, arg0, arg1, …; duplicates allowed."""
+        from corollary.engines.spark.frames import read
 
-    def _predicate(self, key: Sequence[int], arities: Mapping[str, int]) -> tuple[Predicate, int]:
-        """The predicate that `KEYS` name, and its arity."""
-        relation, property_, member_of = key
-        name = list(arities)[relation]
-        if name != TRIPLE:
-            return Predicate(name), arities[name]
-        if member_of >= 0:
-            return Predicate(TRIPLE, TYPE, self.dictionary.term(member_of)), 1
-        return Predicate(TRIPLE, self.dictionary.term(property_)), 2
+        return read(self.workspace, frame, triples)
+
+    def frame(self, facts: SparkFacts, *, triples: str = "triples", width: int = 3) -> DataFrame:
+        """Facts as a DataFrame: relation, arg0, arg1, …"""
+        from corollary.engines.spark.frames import write
+
+        return write(self.workspace, facts, triples, width)
 
 
-def _difference(facts: SparkFacts, known: SparkFacts, instances: int) -> Difference[SparkFacts]:
-    return Difference(facts.difference(known), known.difference(facts), instances, facts)
+def _grouped(rule: CompiledRule) -> list[Pattern]:
+    return [pattern for grouping in rule.groupings for pattern in grouping.patterns]
 
 
-def _arity(rule: CompiledRule) -> int:
-    """The number of columns that the facts of a head need."""
-    predicate = rule.head.predicate
-    return 2 if predicate.relation == TRIPLE else len(rule.head.arguments)
+__all__ = ["SMALL", "Base", "SparkEngine"]

@@ -1,136 +1,291 @@
-"""Sets of facts in Spark: one table for each narrow predicate."""
+"""Sets of facts in Spark: a base of many, and by which few facts the set differs from it.
+
+A small set has no base: its facts are on the driver, with the embedded engine, and so are the facts
+that were added to a base or removed from it. An update of some facts costs no job for each
+set operation then, and none of them costs more than one, whatever the number of predicates.
+
+Invariants: `removed` is part of the base, `small` has nothing in common with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import reduce
-
-import numpy as np
+from collections.abc import Collection
+from typing import Any
+from weakref import ref
 
 from corollary.core.compile import TRIPLES, TYPES, covers
-from corollary.core.dictionary import Dictionary, Ids
-from corollary.engines.spark.tables import Table, Workspace
+from corollary.core.dictionary import Ids
+from corollary.engines.spark.base import Base, Workspace
 from corollary.lang.stratify import Predicate
 
 
 class SparkFacts:
-    """An immutable set of facts. Predicates without facts have no table."""
+    """An immutable set of facts."""
 
     def __init__(
-        self, tables: Mapping[Predicate, Table], dictionary: Dictionary, workspace: Workspace
+        self, workspace: Workspace, small: Any, base: Base | None = None, removed: Any = None
     ) -> None:
-        self._tables = {p: table for p, table in tables.items() if table.count}
-        self._dictionary = dictionary
-        self._workspace = workspace
-        self._wide: dict[Predicate, Table | None] = {}
+        self.workspace = workspace
+        self.small = small
+        self.base = base if base is not None and base.counts else None
+        self.removed = workspace.embedded.facts({}) if removed is None else removed
+        if self.base is None:
+            self.removed = workspace.embedded.facts({})
+        self._apart_from: ref[SparkFacts] | None = None
+        self._within: ref[SparkFacts] | None = None
 
     def __len__(self) -> int:
-        return sum(table.count for table in self._tables.values())
+        base = 0 if self.base is None else len(self.base) - len(self.removed)
+        return base + len(self.small)
 
     def predicates(self) -> Collection[Predicate]:
         """The narrow predicates that have facts."""
-        return self._tables.keys()
+        found = dict.fromkeys(self.small.predicates())
+        if self.base is not None:
+            gone = {p: len(self.removed.only([p])) for p in self.removed.predicates()}
+            found |= dict.fromkeys(p for p, n in self.base.counts.items() if n > gone.get(p, 0))
+        return found.keys()
 
     def rows(self, predicate: Predicate) -> Ids:
         """The facts of a narrow predicate as an array with one row a fact, in sorted order."""
-        table = self._tables.get(predicate)
-        return np.zeros((0, 0), np.uint32) if table is None else table.rows()
+        found: Ids = self.only([predicate]).local().rows(predicate)
+        return found
 
-    def table(self, predicate: Predicate) -> Table | None:
-        """The facts of a narrow or wide predicate, None if there are none.
+    def local(self) -> Any:
+        """All facts on the driver."""
+        if self.base is None:
+            return self.small
+        wanted = list(self.base.counts)
+        if len(self.base) <= self.workspace.small:
+            found = self.base.fetch(dict.fromkeys(wanted)).only(wanted)
+        else:  # too many to be remembered
+            found = self.workspace.unpacked(self.workspace.collected(self.base.chunks()))
+        return found.difference(self.removed).union(self.small)
 
-        A wide predicate has a column more: the property before the object, or the class.
-        """
-        if predicate not in (TRIPLES, TYPES):
-            return self._tables.get(predicate)
-        if predicate not in self._wide:
-            parts = [
-                self._widened(narrow, table, predicate)
-                for narrow, table in self._tables.items()
-                if covers(predicate, narrow)
-            ]
-            self._wide[predicate] = _plus(parts) if parts else None
-        return self._wide[predicate]
+    def settled(self) -> SparkFacts:
+        """The same set, without a base if the facts are few."""
+        if self.base is None or len(self) > self.workspace.small:
+            return self
+        return SparkFacts(self.workspace, self.local())
+
+    # -- set operations --------------------------------------------------------------------------
 
     def union(self, other: SparkFacts) -> SparkFacts:
-        return self._with({**other._tables, **self._tables, **self._both(other, Table.union)})
+        if not len(other):
+            return self
+        if not len(self):
+            return other
+        if self.base is None and other.base is None:
+            return self._spilled(self.small.union(other.small))
+        if self.base is None:
+            return other.union(self)
+        if other.base is None:
+            return self._with_few(other)
+        cut = self._cut(other, apart=self._is_apart(other))
+        if cut is None:
+            base = self._combined("union", other)
+            few = self.small.union(other.small)
+            return SparkFacts(self.workspace, few.difference(base.present(few)), base)
+        mine, common, theirs = cut
+        both = list(common.counts)
+        removed = self.removed.without(both).union(other.removed.without(both))
+        removed = removed.union(self.removed.only(both).intersection(other.removed))
+        few = self.small.union(other.small)
+        few = few.difference(theirs.present(self.small)).difference(mine.present(other.small))
+        back = removed.intersection(self.small.union(other.small))
+        base = Base(self.workspace, (*mine.parts, *common.parts, *theirs.parts))
+        return SparkFacts(self.workspace, few.difference(back), base, removed.difference(back))
 
     def difference(self, other: SparkFacts) -> SparkFacts:
-        return self._with({**self._tables, **self._both(other, Table.difference)})
+        if not len(self) or not len(other):
+            return self
+        if self.base is None:
+            gone = other.present(self.small)
+            return SparkFacts(self.workspace, self.small.difference(gone))._apart(other)
+        if other.base is None:
+            inside = other.small if other.is_within(self) else self.base.present(other.small)
+            return SparkFacts(
+                self.workspace,
+                self.small.difference(other.small),
+                self.base,
+                self.removed.union(inside.difference(self.small)),
+            )
+        cut = self._cut(other)
+        if cut is None:
+            base = self._combined("difference", other)
+            few = self.small.difference(other.present(self.small))
+            gone = base.present(other.small)
+            return SparkFacts(self.workspace, few, base, gone).settled()._apart(other)
+        mine, common, _ = cut
+        both = list(common.counts)
+        few = self.small.difference(other.present(self.small))
+        few = few.union(other.removed.only(both).difference(self.removed).difference(other.small))
+        removed = self.removed.without(both).union(mine.present(other.small))
+        return SparkFacts(self.workspace, few, mine, removed)._apart(other)
 
     def intersection(self, other: SparkFacts) -> SparkFacts:
-        return self._with(self._both(other, Table.intersection))
+        if self.base is None:
+            return SparkFacts(self.workspace, other.present(self.small))._inside(other)
+        if other.base is None:
+            return SparkFacts(self.workspace, self.present(other.small))._inside(other)
+        few = other.present(self.small).union(self.present(other.small))
+        cut = self._cut(other)
+        if cut is None:
+            base = self._combined("intersection", other)
+            return SparkFacts(self.workspace, few.difference(base.present(few)), base).settled()
+        _, common, _ = cut
+        gone = self.removed.union(other.removed).only(list(common.counts))
+        few = few.difference(common.present(few).difference(gone))
+        back = few.intersection(gone)
+        return SparkFacts(
+            self.workspace, few.difference(back), common, gone.difference(back)
+        ).settled()
 
     def only(self, predicates: Collection[Predicate]) -> SparkFacts:
         """The facts of these predicates; wide ones stand for all that they cover."""
+        if self.base is None:
+            return SparkFacts(self.workspace, self.small.only(predicates))
         named = frozenset(predicates)
         wide = named & {TRIPLES, TYPES}
-        return self._with(
-            {
-                predicate: table
-                for predicate, table in self._tables.items()
-                if predicate in named or any(covers(w, predicate) for w in wide)
-            }
+        chosen = [p for p in self.base.counts if p in named or any(covers(w, p) for w in wide)]
+        return SparkFacts(
+            self.workspace,
+            self.small.only(predicates),
+            self.base.only(chosen),
+            self.removed.only(predicates),
         )
 
     def without(self, predicates: Collection[Predicate]) -> SparkFacts:
         """The facts of all other predicates."""
-        left_out = self.only(predicates)._tables
-        return self._with({p: table for p, table in self._tables.items() if p not in left_out})
+        if self.base is None:
+            return SparkFacts(self.workspace, self.small.without(predicates))
+        left_out = self.only(predicates)
+        gone = left_out.base.counts if left_out.base is not None else {}
+        return SparkFacts(
+            self.workspace,
+            self.small.without(predicates),
+            self.base.only([p for p in self.base.counts if p not in gone]),
+            self.removed.without(predicates),
+        )
 
     def renamed(self, predicate: Predicate, new: Predicate) -> SparkFacts:
         """The facts of one predicate as facts of another one."""
-        table = self._tables.get(predicate)
-        return self._with({} if table is None else {new: table})
+        own = self.only([predicate])
+        if own.base is None:
+            return SparkFacts(self.workspace, own.small.renamed(predicate, new))
+        return SparkFacts(
+            self.workspace,
+            own.small.renamed(predicate, new),
+            own.base.renamed(predicate, new),
+            own.removed.renamed(predicate, new),
+        )
 
-    def less(self, part: SparkFacts) -> SparkFacts:
-        """The difference to a subset: no job; to be read in one plan only."""
-        return self._with({**self._tables, **self._both(part, Table.less)})
+    def present(self, facts: Any) -> Any:
+        """Those facts of the driver that the set has."""
+        found = facts.intersection(self.small)
+        if self.base is not None:
+            found = found.union(self.base.present(facts).difference(self.removed))
+        return found
 
-    def plus(self, other: SparkFacts) -> SparkFacts:
-        """The union with a disjoint set: no job; to be read in one plan only."""
-        return self._with({**other._tables, **self._tables, **self._both(other, Table.plus)})
+    # -- what is known without looking -----------------------------------------------------------
 
-    def _with(self, tables: Mapping[Predicate, Table]) -> SparkFacts:
-        return SparkFacts(tables, self._dictionary, self._workspace)
+    def is_within(self, other: SparkFacts) -> bool:
+        """Whether the set was made as a part of the other one."""
+        return self._within is not None and self._within() is other
 
-    def _both(
-        self, other: SparkFacts, operation: Callable[[Table, Table], Table]
-    ) -> dict[Predicate, Table]:
-        return {
-            predicate: operation(table, other._tables[predicate])
-            for predicate, table in self._tables.items()
-            if predicate in other._tables
-        }
+    def _apart(self, other: SparkFacts) -> SparkFacts:
+        self._apart_from = ref(other)
+        return self
 
-    def _widened(self, narrow: Predicate, table: Table, wide: Predicate) -> Table:
-        """The table with its property or class as a column, so that it becomes part of `wide`."""
-        assert narrow.property is not None, "a narrow triple predicate has a property"
-        added: dict[int, int] = {}  # place → id
-        if wide == TRIPLES:
-            added[1] = self._dictionary.id(narrow.property)
-        if narrow.member_of is not None:
-            added[2 if wide == TRIPLES else 1] = self._dictionary.id(narrow.member_of)
-        arity = table.arity + len(added)
-        if table.local is not None:
-            rows = np.empty((table.count, arity), np.uint32)
-            given = iter(table.local.T)
-            for place in range(arity):
-                rows[:, place] = added[place] if place in added else next(given)
-            return Table(self._workspace, arity, table.count, local=rows)
-        names = iter(table.frame.columns)
-        frame = table.frame.selectExpr(
-            *(
-                f"{added[place]}L AS a{place}" if place in added else f"{next(names)} AS a{place}"
-                for place in range(arity)
+    def _inside(self, other: SparkFacts) -> SparkFacts:
+        self._within = ref(other)
+        return self
+
+    def apart_from(self, other: SparkFacts) -> SparkFacts:
+        """The set, which is known to have nothing in common with the other one."""
+        return SparkFacts(self.workspace, self.small, self.base, self.removed)._apart(other)
+
+    def _is_apart(self, other: SparkFacts) -> bool:
+        """Whether the two are known to have nothing in common."""
+        return any(
+            one._apart_from is not None and one._apart_from() is two
+            for one, two in ((self, other), (other, self))
+        ) and not (len(self.removed) or len(other.removed))
+
+    def _cut(self, other: SparkFacts, *, apart: bool = False) -> tuple[Base, Base, Base] | None:
+        """What only the one base has, what both have, what only the other one has.
+
+        None if that takes a job: where both have facts of a predicate in different chunks, unless
+        the sets are known to be apart; or where it is not clear which chunks a removed fact is in.
+        """
+        assert self.base is not None and other.base is not None
+        mine, theirs = ({held: named for held, named in f.base.parts} for f in (self, other))
+        nothing: frozenset[Predicate] = frozenset()
+        workspace = self.workspace
+        left, common, right = (
+            Base(workspace, parts)
+            for parts in (
+                tuple((h, named - theirs.get(h, nothing)) for h, named in mine.items()),
+                tuple((h, named & theirs.get(h, nothing)) for h, named in mine.items()),
+                tuple((h, named - mine.get(h, nothing)) for h, named in theirs.items()),
             )
         )
-        return Table(self._workspace, arity, table.count, remote=frame)
+        if not apart and left.counts.keys() & right.counts.keys():
+            return None
+        gone = {*self.removed.predicates(), *other.removed.predicates()}
+        if any(p in common.counts and (p in left.counts or p in right.counts) for p in gone):
+            return None
+        return left, common, right
+
+    # -- jobs ------------------------------------------------------------------------------------
+
+    def _with_few(self, other: SparkFacts) -> SparkFacts:
+        """The union with a small set."""
+        assert self.base is not None
+        new = other.small.difference(self.small)
+        if not (other._apart_from is not None and other._apart_from() is self):
+            new = new.difference(self.base.present(new).difference(self.removed))
+        back = new.intersection(self.removed)
+        few = self.small.union(new.difference(back))
+        if len(few) > self.workspace.small:
+            return self._folded(few, self.removed.difference(back))
+        return SparkFacts(self.workspace, few, self.base, self.removed.difference(back))
+
+    def _folded(self, few: Any, removed: Any) -> SparkFacts:
+        """Many facts beside a base become part of one."""
+        assert self.base is not None
+        more = self._spilled(few)
+        whole = SparkFacts(self.workspace, self.workspace.embedded.facts({}), self.base, removed)
+        if not len(removed):
+            return whole.union(more._apart(whole))
+        return SparkFacts(
+            self.workspace, self.workspace.embedded.facts({}), whole._combined("union", more)
+        )
+
+    def _combined(self, operation: str, other: SparkFacts) -> Base:
+        assert self.base is not None and other.base is not None
+        packed = self.workspace.packed
+        return self.base.combined(
+            operation, other.base, packed(self.removed), packed(other.removed)
+        )
+
+    def _spilled(self, small: Any) -> SparkFacts:
+        """Facts of the driver, in Spark if they are many."""
+        if len(small) <= self.workspace.small:
+            return SparkFacts(self.workspace, small)
+        return spilled(self.workspace, small)
 
 
-def _plus(parts: Sequence[Table]) -> Table:
-    """The union of tables that have no row in common."""
-    small = [part.local for part in parts if part.local is not None]
-    if len(small) == len(parts):
-        return Table.of(np.concatenate(small), parts[0].workspace)
-    return reduce(Table.plus, parts)
+def spilled(workspace: Workspace, small: Any) -> SparkFacts:
+    """Facts of the driver as a base."""
+    tables = workspace.packed(small)
+    frame = workspace.at_home(tables)
+    assert frame is not None, "there are facts"
+    names = workspace.predicates(tables.keys())
+    base = Base.of(
+        workspace,
+        [frame],
+        {names[key]: len(rows) for key, rows in tables.items()},
+        {names[key]: key[3] for key in tables},
+    )
+    return SparkFacts(workspace, workspace.embedded.facts({}), base)

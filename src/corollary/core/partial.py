@@ -1,0 +1,154 @@
+"""A dictionary that holds a few of many terms, for a driver whose terms are in tables.
+
+Ids are those of the terms table. The terms of the rules are known from the beginning; others are
+fetched when somebody asks for them, and terms that the table does not have get new ids after all of
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.dictionary import MAX_TERMS, Dictionary, Ids
+from corollary.core.terms import canonical, term_of, text_of
+from corollary.lang.syntax import Constant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corollary.core.term_store import Spans
+
+Fetch = Callable[[list[int]], list[str]]  # the texts of ids
+LookUp = Callable[[list[str]], Sequence[int | None]]  # the ids of texts, None for unknown ones
+_REMEMBERED = 1 << 20  # terms that are kept once they were fetched
+
+
+class PartialDictionary(Dictionary):
+    """Some terms of a table, and those that are added to it.
+
+    >>> from corollary.lang.syntax import Literal
+    >>> table = ['"a"', '"b"', '"c"']
+    >>> dictionary = PartialDictionary(
+    ...     {Literal("a"): 0},
+    ...     len(table),
+    ...     fetch=lambda ids: [table[number] for number in ids],
+    ...     look_up=lambda texts: [table.index(text) if text in table else None for text in texts],
+    ... )
+    >>> dictionary.encode([Literal("c"), Literal("new"), Literal("a")])
+    array([2, 3, 0], dtype=uint32)
+    >>> dictionary.term(1).lexical, dictionary.new_terms
+    ('b', [(3, '"new"')])
+    """
+
+    def __init__(
+        self,
+        known: Mapping[Constant, int],
+        next_id: int,
+        fetch: Fetch,
+        look_up: LookUp | None = None,
+        *,
+        max_terms: int = MAX_TERMS,
+    ) -> None:
+        """`next_id` is the first id that no term has.
+
+        Without `look_up`, `known` has all terms of the table that anybody will encode.
+        """
+        super().__init__(max_terms=max_terms)
+        self._ids.update(known)
+        self._terms.update((term_id, term) for term, term_id in known.items())
+        self._count = self._first = next_id
+        self._fetch = fetch
+        self._look_up = look_up
+        if next_id > max_terms:
+            raise self._too_many()
+
+    @property
+    def new_terms(self) -> list[tuple[int, str]]:
+        """What the table does not have: ids, one after the other, and texts."""
+        return [
+            (number, text_of(self._terms[number])) for number in range(self._first, self._count)
+        ]
+
+    def encode(self, terms: Iterable[Constant]) -> Ids:
+        """The ids of terms, new ones for terms that neither this nor the table has."""
+        wanted = [canonical(term) for term in terms]
+        self._find_all(wanted)
+        out = []
+        for term in wanted:
+            term_id = self._ids.get(term)
+            if term_id is None:
+                term_id = self._count
+                if term_id >= self._max_terms:
+                    raise self._too_many()
+                self._ids[term] = term_id
+                self._terms[term_id] = term
+                self._count += 1
+            out.append(term_id)
+        return np.array(out, np.uint32)
+
+    def find(self, term: Constant) -> int | None:
+        """The id of a term, None if neither this nor the table has it."""
+        term = canonical(term)
+        self._find_all([term])
+        return self._ids.get(term)
+
+    def terms(self, ids: Iterable[int]) -> Sequence[Constant]:
+        """The terms of ids; those that are not here are fetched together."""
+        wanted = list(ids)
+        missing = list(dict.fromkeys(number for number in wanted if number not in self._terms))
+        if not missing:
+            return [self._terms[number] for number in wanted]
+        found = dict(zip(missing, map(term_of, self._fetched(missing)), strict=True))
+        if len(self._terms) + len(found) <= _REMEMBERED:
+            self._terms.update(found)
+            self._ids.update((term, number) for number, term in found.items())
+        return [self._terms.get(number) or found[number] for number in wanted]
+
+    def texts(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> pa.LargeStringArray:
+        """The canonical texts of ids, as Arrow."""
+        import pyarrow as pa
+
+        distinct, places = np.unique(np.asarray(ids, np.int64), return_inverse=True)
+        here = {int(n): text_of(self._terms[n]) for n in distinct.tolist() if n in self._terms}
+        missing = [number for number in distinct.tolist() if number not in here]
+        here.update(zip(missing, self._fetched(missing), strict=True))
+        texts = pa.array([here[number] for number in distinct.tolist()], pa.large_string())
+        return texts.take(pa.array(places))
+
+    def encode_spans(self, spans: Spans, hashes: npt.NDArray[np.uint32] | None = None) -> Ids:
+        """The ids of terms that are given as canonical texts in an array of bytes."""
+        data = spans.data.tobytes()
+        texts = [
+            data[start:end].decode()
+            for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
+        ]
+        return self.encode(map(term_of, texts))
+
+    def texts_from(self, first: int) -> pa.LargeStringArray:
+        """The texts of all terms from an id on, which must be new."""
+        import pyarrow as pa
+
+        assert first >= self._first, "the table has the others"
+        chosen = [text for number, text in self.new_terms if number >= first]
+        return pa.array(chosen, pa.large_string())
+
+    def _find_all(self, terms: Iterable[Constant]) -> None:
+        """Remember the ids of those of the terms that the table has."""
+        if self._look_up is None:
+            return
+        missing = list(dict.fromkeys(term for term in terms if term not in self._ids))
+        if missing:
+            found = self._look_up([text_of(term) for term in missing])
+            for term, term_id in zip(missing, found, strict=True):
+                if term_id is not None:
+                    self._ids[term] = term_id
+                    self._terms[term_id] = term
+
+    def _fetched(self, ids: list[int]) -> list[str]:
+        if ids and max(ids) >= self._count:
+            raise IndexError(f"no term has the id {max(ids)}")
+        return self._fetch(ids) if ids else []

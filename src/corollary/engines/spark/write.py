@@ -1,0 +1,56 @@
+"""Commit, the part that Spark does: tasks write sorted Parquet into the folders of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+ROWS = 1 << 22  # in a file of facts, about 40 MB
+_QUIET = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+
+
+def write_terms(terms: DataFrame, folder: Path, name: str) -> list[str]:
+    """Write the columns of the terms table into a folder of their own; the names of the files."""
+    return _written(terms, folder, name)
+
+
+def write_facts(
+    facts: DataFrame, folder: Path, name: str, *, rows: int, type_id: int, least: int = 1
+) -> list[str]:
+    """Write rows of the facts (or changes) table, sorted so that readers skip most of them.
+
+    By relation, then property, then the class of a triple with rdf:type, else its subject. Files
+    have ranges of these, about so many rows each, and there are at least so many files.
+    """
+    second: Column = f.when(f.col("arg1") == type_id, f.col("arg2")).otherwise(f.col("arg0"))
+    keys = [f.col("relation"), f.col("arg1"), second]
+    files = max(least, -(-rows // ROWS))
+    frame = facts.repartitionByRange(files, *keys) if files > 1 else facts.coalesce(1)
+    return _written(frame.sortWithinPartitions(*keys, "arg0", "arg2"), folder, name)
+
+
+def read_files(session: SparkSession, files: Iterable[Path], schema: str) -> DataFrame:
+    """The rows of Parquet files; columns that a file does not have are null."""
+    paths = [str(file) for file in files]
+    if not paths:
+        return session.createDataFrame([], schema)
+    return session.read.schema(schema).parquet(*paths)
+
+
+def _written(frame: DataFrame, folder: Path, name: str) -> list[str]:
+    target = folder / name
+    frame.write.option("compression", "zstd").option(_QUIET, "false").parquet(target.as_uri())
+    for checksum in target.glob(".*.crc"):
+        checksum.unlink()
+    return [f"{name}/{file.name}" for file in sorted(target.glob("*.parquet"))]
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all frames."""
+    first, *others = frames
+    for other in others:
+        first = first.union(other)
+    return first

@@ -1,0 +1,89 @@
+"""Materialization of a DataFrame of encoded facts on Spark: the same algorithms, many partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from corollary.algorithms.maintain import Maintainer
+from corollary.core.dictionary import Dictionary
+from corollary.core.statistics import Statistics
+from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.knowledge_base.ontology import Specialized
+from corollary.lang.program import Program
+from corollary.rdf.specialize import is_specializable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from corollary.engines.spark.engine import SparkEngine
+    from corollary.engines.spark.evaluate import RoundReport
+
+
+@dataclass(frozen=True)
+class Materialized:
+    """What follows from the facts of a DataFrame, and what it took."""
+
+    engine: SparkEngine
+    keeper: Maintainer[Any] | Specialized[Any]  # to go on with updates
+    explicit: Any
+    facts: Any
+    derived: DataFrame  # facts that follow and are not explicit: relation, arg0, arg1, …
+    count: int  # of them
+    rounds: list[RoundReport]
+
+    @property
+    def program(self) -> Program:
+        """The rules that did the work."""
+        keeper = self.keeper
+        return keeper.specialized if isinstance(keeper, Specialized) else keeper.program
+
+    @property
+    def statistics(self) -> Statistics:
+        """The exchanges and the rule instances of all rounds."""
+        found = Statistics("semi-naive", "materialization from scratch, on Spark")
+        found.rounds = len(self.rounds)
+        for report in self.rounds:
+            found.count(report.phase, report.instances)
+        found.seconds["rounds"] = sum(report.seconds for report in self.rounds)
+        return found
+
+
+def materialize(
+    frame: DataFrame,
+    program: Program,
+    dictionary: Dictionary,
+    *,
+    specialize: bool = True,
+    session: SparkSession | None = None,
+    partitions: int | None = None,
+    algorithm: str = "auto",
+    on_round: Callable[[RoundReport], None] | None = None,
+    **options: Any,
+) -> Materialized:
+    """The closure of encoded facts under a program.
+
+    `frame` has the columns relation, arg0, arg1, …, as the store's table of facts: a triple is of
+    the relation `triples`, and its arguments are subject, property and object. A program with
+    variable properties or classes is written out for the schema that the facts hold, unless
+    `specialize` is false. Strata are as few as negation allows: each costs some jobs.
+    """
+    from corollary.engines.spark.engine import SparkEngine
+
+    engine = SparkEngine(
+        dictionary,
+        ColumnarEngine,
+        session or frame.sparkSession,
+        partitions=partitions,
+        on_report=on_round,
+        **options,
+    )
+    explicit = engine.read(frame)
+    make = Specialized if specialize and is_specializable(program) else Maintainer
+    keeper: Any = make(program.without_facts(), explicit, engine, algorithm=algorithm, coarse=True)
+    facts = keeper.facts
+    new = facts.difference(explicit)
+    return Materialized(
+        engine, keeper, explicit, facts, engine.frame(new), len(new), list(engine.reports)
+    )

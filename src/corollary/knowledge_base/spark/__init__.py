@@ -1,0 +1,152 @@
+"""The pipeline on Spark: parse → encode → close the schema → materialize → commit.
+
+Nothing here imports PySpark before a function is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corollary.errors import OperationFailed
+from corollary.knowledge_base.rules import Rules
+from corollary.knowledge_base.spark.stages import OnProgress, Stage
+from corollary.rdf.triples import OnError
+
+if TYPE_CHECKING:
+    from corollary.engines.spark.stored import DataFrame, SparkSession
+    from corollary.knowledge_base.spark.built import Built
+    from corollary.lang.program import Program
+
+__all__ = ["Stage", "build", "materialize", "register", "update"]
+
+
+def build(
+    path: str | Path,
+    sources: Any,
+    *,
+    rules: Rules | Iterable[Rules] = "owl-rl",
+    mode: str = "materialized",
+    master: str | None = None,
+    session: SparkSession | None = None,
+    on_error: OnError = "fail",
+    message: str | None = None,
+    partitions: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> Built:
+    """Make a store of what sources hold and of all that follows from it.
+
+    A source is a path, a folder or a pattern, an address that Spark opens (`s3a://…`), a DataFrame
+    of Spark with the columns subject, predicate and object or predicate, arg0, arg1, …, a table of
+    Arrow, pandas or Polars, or an rdflib graph. `rules` are rule sets by name, `.dl` files and
+    programs. Without a `session` the one that runs is used, or one is started at `master`.
+    `on_progress` is told of every stage and round. A build that fails leaves nothing.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "data.nt").write_text(
+    ...     "<urn:ann> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:Student> .\\n"
+    ...     "<urn:Student> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:Person> .\\n"
+    ... )
+    >>> built = build(folder / "store", folder / "data.nt", rules="rhodf", master="local[1]")
+    >>> built.explicit, built.facts, built.version
+    (2, 3, 1)
+    """
+    with _installed():
+        from corollary.knowledge_base.spark import pipeline
+    return pipeline.build(
+        path,
+        sources,
+        rules=rules,
+        mode=mode,
+        master=master,
+        session=session,
+        on_error=on_error,
+        message=message,
+        partitions=partitions,
+        on_progress=on_progress,
+    )
+
+
+def update(
+    path: str | Path,
+    *,
+    insert: Any = (),
+    delete: Any = (),
+    add_rules: Rules | Iterable[Rules] = (),
+    remove_rules: Rules | Iterable[Rules] = (),
+    algorithm: str = "auto",
+    master: str | None = None,
+    session: SparkSession | None = None,
+    on_error: OnError = "fail",
+    keep_labels: bool = False,
+    message: str | None = None,
+    batch: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> Built:
+    """Change the explicit facts and rules of a store, and derive what changes, on Spark.
+
+    Sources are those of `build`; a fact that is both deleted and inserted is inserted. What is
+    committed is exactly what the materialization differs by. Blank nodes of a document that is
+    inserted are its own, unless `keep_labels`; deleted ones are those that the store shows under
+    the same label. `batch` names the change in the commit, for those who must not make it twice.
+    """
+    with _installed():
+        from corollary.knowledge_base.spark import updating
+    return updating.update(
+        path,
+        insert=insert,
+        delete=delete,
+        add_rules=add_rules,
+        remove_rules=remove_rules,
+        algorithm=algorithm,
+        master=master,
+        session=session,
+        on_error=on_error,
+        keep_labels=keep_labels,
+        message=message,
+        batch=batch,
+        on_progress=on_progress,
+    )
+
+
+def materialize(
+    frame: DataFrame,
+    program: Program | Rules | Iterable[Rules],
+    *,
+    on_error: OnError = "fail",
+    on_progress: OnProgress | None = None,
+) -> DataFrame:
+    """All that follows from the facts of a DataFrame, these included.
+
+    The columns are subject, predicate and object, or predicate (the name of a relation), arg0,
+    arg1, …; the answer has the same ones, and `explicit`. Terms of triples are written as N-Triples
+    writes them, cells of relations as facts files do.
+    """
+    with _installed():
+        from corollary.knowledge_base.spark import pipeline
+    return pipeline.materialize(frame, program, on_error=on_error, on_progress=on_progress)
+
+
+def register(session: SparkSession) -> None:
+    """Make `session.read.format("rdf")` and `frame.write.format("rdf")` known to a session."""
+    with _installed():
+        from corollary.knowledge_base.spark.source import register
+    register(session)
+
+
+class _installed:  # noqa: N801 - reads as a word where it is used
+    """Says how to install Spark where it is missing."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ModuleNotFoundError) and error.name in ("pyspark", "py4j", "pandas"):
+            raise OperationFailed(
+                "E403",
+                f"the pipeline needs {error.name}, which is not installed",
+                "pip install 'corollary[spark]' brings it, and a Java",
+            ) from None

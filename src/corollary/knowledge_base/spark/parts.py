@@ -1,0 +1,128 @@
+"""How tasks read all that a knowledge base reads: RDF, tables of facts, and rows of DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.compile import compile_rule
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.tables import Tables, encode, joined
+from corollary.core.terms import term_of
+from corollary.errors import CorollaryError, InvalidInput
+from corollary.files.cells import write_cell
+from corollary.knowledge_base.data import DataReader
+from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import TRIPLE, TYPE, Variable
+from corollary.rdf.splits import TRIPLES_NAME, Part, PartReader, Split
+
+TABLE = "table"  # the format of splits that are tables of facts
+RELATION = "predicate"  # the column of a DataFrame that names the relation
+_TRIPLE_COLUMNS = {"subject", "predicate", "object"}
+
+
+@dataclass(frozen=True)
+class SourceReader(PartReader):
+    """Reads RDF, and tables of relations with these numbers of arguments."""
+
+    arities: Mapping[str, int] = field(default_factory=dict)
+
+    def files(self, splits: Sequence[Split]) -> Part:
+        """The splits of files; tables come in groups of their own."""
+        if splits[0].format != TABLE:
+            return super().files(splits)
+        reader = DataReader(Dictionary(), {}, self.arities)
+        try:
+            tables = [found for split in splits for found in reader.sources([split.path])]
+        except CorollaryError as error:
+            return Part(pa.array([], pa.large_string()), {}, error=error, failed=0)
+        return part_of(
+            joined([found for found in tables if not isinstance(found, Program)]),
+            reader.dictionary,
+        )
+
+    def frame(self, table: pa.Table, name: str, scope: str = "") -> Part:
+        """Rows with subject, predicate and object, or with a relation and arg0, arg1, …"""
+        if {*table.column_names} >= _TRIPLE_COLUMNS:
+            return super().frame(table.select(sorted(_TRIPLE_COLUMNS)), name, scope)
+        reader = DataReader(Dictionary(), {}, self.arities)
+        try:
+            parts = [
+                reader.facts(rows, None if relation == TRIPLES_NAME else relation)
+                for relation, rows in _by_relation(table, name)
+            ]
+        except CorollaryError as error:
+            return Part(pa.array([], pa.large_string()), {}, error=error, failed=0)
+        return part_of(joined(parts), reader.dictionary)
+
+
+def part_of(tables: Tables, dictionary: Dictionary) -> Part:
+    """Facts that are encoded already, by a dictionary that has no other terms."""
+    found: dict[str, list[Sequence[Ids]]] = {}
+    for predicate, rows in tables.items():
+        triple = predicate.relation == TRIPLE
+        name = TRIPLES_NAME if triple else predicate.relation
+        columns = _places(predicate, rows, dictionary) if triple else [*rows.T]
+        if columns or len(rows):
+            found.setdefault(name, []).append(columns)
+    facts = {
+        name: [np.concatenate(column) for column in zip(*parts, strict=True)]
+        for name, parts in found.items()
+    }
+    return Part(dictionary.texts_from(0), facts)
+
+
+def part_of_program(program: Program) -> Part:
+    """All constants of a program, and its facts.
+
+    Every constant of a rule is then a term like any other, whose id is known before the rules run.
+    """
+    dictionary = Dictionary()
+    dictionary.id(TYPE)
+    for rule in (*program.rules, *program.constraints):
+        compile_rule(rule, dictionary)
+        for atom in (rule.head, *(atom for atom, _ in rule.atoms())):
+            dictionary.encode(term for term in atom.terms if not isinstance(term, Variable))
+    return part_of(encode(program.facts, dictionary), dictionary)
+
+
+def cells(texts: pa.Array) -> pa.Array:
+    """Texts of terms as the cells of facts files."""
+    return pa.array([write_cell(term_of(text)) for text in texts.to_pylist()], pa.string())
+
+
+def _places(predicate: Predicate, rows: Ids, dictionary: Dictionary) -> list[Ids]:
+    """Subject, property and object of triples of a property or class."""
+    assert predicate.property is not None, "triples are kept by property"
+    labels = [predicate.property]
+    if predicate.member_of is not None:
+        labels = [TYPE, predicate.member_of]
+    same = [np.full(len(rows), dictionary.id(term), np.uint32) for term in labels]
+    return [rows[:, 0], *same, *rows[:, 1:].T]
+
+
+def _by_relation(table: pa.Table, name: str) -> Iterable[tuple[str, pa.Table]]:
+    """The rows of each relation, with as many columns as it has arguments."""
+    relation = table.column(RELATION)
+    columns = [column for column in table.column_names if column != RELATION]
+    for value in pc.unique(relation).to_pylist():
+        if value is None:
+            raise InvalidInput("E546", f"a row of {name} has no relation", file=name)
+        rows = table.filter(pc.equal(relation, value)).select(columns)
+        used = [column for column in columns if rows.column(column).null_count < len(rows)]
+        if used != columns[: len(used)]:
+            raise InvalidInput(
+                "E546",
+                f"rows of {value} in {name} have an argument after one that is missing",
+                "arguments stand in arg0, arg1, …, and nulls after the last one",
+                file=name,
+            )
+        chosen = rows.select(used)
+        if value == TRIPLES_NAME:
+            chosen = chosen.rename_columns(["subject", "predicate", "object"])
+        yield value, chosen

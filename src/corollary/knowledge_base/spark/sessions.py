@@ -1,0 +1,39 @@
+"""The session that a build runs in."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from corollary.engines.spark.session import build_session
+from corollary.engines.spark.stored import SparkSession
+
+_SHARE = 4  # of the memory of this machine that Java may use, where it does the work itself
+_LEAST, _MOST = 1 << 30, 16 << 30
+
+
+def started(session: SparkSession | None, master: str | None) -> SparkSession:
+    """The session that is given, or that runs, or a new one."""
+    if session is not None:
+        return session
+    active = SparkSession.getActiveSession()
+    if active is not None and master is None:
+        return active
+    chosen = master or "local[*]"
+    config = {"spark.driver.memory": f"{_memory() >> 20}m"} if chosen.startswith("local") else {}
+    return build_session(chosen, config=config)
+
+
+def cores_of(session: SparkSession) -> int:
+    """How many tasks run at the same time."""
+    context: Any = session.sparkContext
+    return max(1, int(context.defaultParallelism))
+
+
+def _memory() -> int:
+    """Bytes for Java; the Python processes beside it need the rest."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):  # not every system tells
+        return _LEAST
+    return max(_LEAST, min(_MOST, total // _SHARE))

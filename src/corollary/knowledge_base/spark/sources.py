@@ -1,0 +1,191 @@
+"""What people give to the pipeline, sorted by who can open it: tasks, Spark, or the driver."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from corollary.core.dictionary import Dictionary
+from corollary.core.tables import encode, joined
+from corollary.errors import InvalidInput
+from corollary.files.facts import is_table
+from corollary.knowledge_base.data import DataReader, paths_of
+from corollary.knowledge_base.spark.parts import TABLE, part_of
+from corollary.lang.program import Program
+from corollary.rdf.files import SUFFIXES, File, format_of, is_compressed
+from corollary.rdf.splits import LINES, Part, Split, splits_of
+
+_LEAST, _MOST = 4 << 20, 64 << 20  # bytes that a task reads
+_TASKS = 4  # for each core, so that no core waits for the last task alone
+
+
+@dataclass(eq=False)
+class Inputs:
+    """Sources of a load."""
+
+    groups: list[list[Split]] = field(default_factory=list)  # a task each
+    lines: dict[str, Split] = field(default_factory=dict)  # by address: cut and read by Spark
+    documents: dict[str, Split] = field(default_factory=dict)  # by address: read whole by Spark
+    frames: list[Any] = field(default_factory=list)  # DataFrames
+    parts: list[Part] = field(default_factory=list)  # that the driver has
+    program: Program = field(default_factory=Program)  # the rules of .dl files
+    prefixes: dict[str, str] = field(default_factory=dict)
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class SplitOf:
+    """The split of a file that Spark reads, from the address that Spark gives."""
+
+    known: Mapping[str, Split]
+
+    def __call__(self, path: str, start: int) -> Split:
+        split = self.known.get(path) or self.known[unquote(path)]
+        return split._replace(start=start)
+
+
+def gathered(
+    sources: Iterable[Any],
+    *,
+    find: Any,
+    is_frame: Any,
+    first: int,
+    cores: int,
+    arities: Mapping[str, int],
+    name: str = "",
+) -> Inputs:
+    """Sort sources. `find` lists files at addresses, `is_frame` knows DataFrames of Spark.
+
+    `first` is the number of the next term, which makes the blank nodes of this load its own; `name`
+    tells loads apart that begin with the same one.
+    """
+    found = Inputs()
+    local: dict[Path, None] = {}
+    tables: dict[Path, None] = {}
+    documents = _scopes(f"d{first}f{name}")
+    for source in [sources] if isinstance(sources, str | Path) else sources:
+        if is_frame(source):
+            found.frames.append(source)
+        elif not isinstance(source, str | Path):
+            found.parts.append(_here(source, found, arities))
+        elif _is_remote(str(source)):
+            _remote(str(source), found, find, documents)
+        else:
+            for path in paths_of(_local(str(source))):
+                _sort(path, found, local, tables)
+    sizes = {path: _size(path) for path in (*local, *tables)}
+    found.bytes += sum(sizes.values())
+    wanted = min(_MOST, max(_LEAST, sum(sizes[path] for path in local) // (_TASKS * cores)))
+    splits = [
+        split
+        for path in local
+        for split in splits_of(_file(path), next(documents), sizes[path], wanted)
+    ]
+    found.groups = [*_packed(splits, sizes, wanted), *([Split(str(p), TABLE)] for p in tables)]
+    return found
+
+
+def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path, None]) -> None:
+    if format_of(path) is not None:
+        local.setdefault(path)
+    elif path.suffix == ".dl":
+        program = Program.load(path)
+        if program.facts:
+            dictionary = Dictionary()
+            found.parts.append(part_of(encode(program.facts, dictionary), dictionary))
+        rules = program.without_facts()
+        found.program = found.program | rules if len(found.program) else rules
+        found.prefixes = {**program.prefixes, **found.prefixes}
+    elif is_table(path):
+        tables.setdefault(path)
+    else:
+        _size(path)
+        raise InvalidInput(
+            "E341",
+            f"{path} is neither rules, nor RDF, nor a table of facts",
+            "files are told by their names: .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv, .parquet",
+            file=str(path),
+        )
+
+
+def _remote(source: str, found: Inputs, find: Any, scopes: Iterator[str]) -> None:
+    known = 0
+    for path, size in find(source):
+        format_ = format_of(Path(path))
+        if format_ is None:
+            continue
+        known += 1
+        # Spark decompresses .gz itself; of .zst it often has nothing that could.
+        lines = format_ in LINES and Path(path).suffix.lower() != ".zst"
+        target = found.lines if lines else found.documents
+        if path not in target:
+            target[path] = Split(path, format_, next(scopes))
+            found.bytes += size
+    if not known:
+        raise InvalidInput(
+            "E301",
+            f"no RDF file at {source}",
+            f"known suffixes are {', '.join(SUFFIXES)}, each also with .gz or .zst after it",
+            file=source,
+        )
+
+
+def _here(source: Any, found: Inputs, arities: Mapping[str, int]) -> Part:
+    """Tables, graphs and programs that this process holds."""
+    reader = DataReader(Dictionary(), found.prefixes, arities)
+    tables = [part for part in reader.sources([source]) if not isinstance(part, Program)]
+    found.prefixes = {**reader.prefixes, **found.prefixes}
+    return part_of(joined(tables), reader.dictionary)
+
+
+def _packed(
+    splits: Sequence[Split], sizes: Mapping[Path, int], wanted: int
+) -> Iterator[list[Split]]:
+    """Splits in groups of about the wanted size; one that is larger is alone."""
+    group: list[Split] = []
+    size = 0
+    for split in splits:
+        own = sizes[Path(split.path)] if split.end is None else split.end - split.start
+        if is_compressed(Path(split.path)):
+            own *= 8
+        if group and size + own > wanted:
+            yield group
+            group, size = [], 0
+        group.append(split)
+        size += own
+    if group:
+        yield group
+
+
+def _scopes(prefix: str) -> Iterator[str]:
+    number = 0
+    while True:
+        yield f"{prefix}{number}."
+        number += 1
+
+
+def _file(path: Path) -> File:
+    format_ = format_of(path)
+    assert format_ is not None, "files without a format are refused before"
+    return File(path, format_)
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InvalidInput("E301", f"cannot read {path}: {reason}", file=str(path)) from None
+
+
+def _is_remote(source: str) -> bool:
+    scheme = urlsplit(source).scheme
+    return len(scheme) > 1 and scheme != "file" and f"{scheme}:/" in source.lower()
+
+
+def _local(source: str) -> str:
+    return unquote(urlsplit(source).path) if source.startswith("file:") else source

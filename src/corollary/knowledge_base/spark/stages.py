@@ -1,0 +1,79 @@
+"""What the stages of the pipeline did: rows, bytes, seconds, rounds, skew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+OnProgress = Callable[[str], None]  # one line for every stage and round
+
+
+@dataclass
+class Stage:
+    """One stage. `skew` is the largest task's share in relation to the mean."""
+
+    name: str
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    rounds: int = 0
+    skew: float = 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The stage as `--json` prints it."""
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "seconds": round(self.seconds, 3),
+            "rounds": self.rounds,
+            "skew": round(self.skew, 2),
+        }
+
+    def __str__(self) -> str:
+        rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.rows and self.seconds else ""
+        rounds = f", {self.rounds} rounds" if self.rounds else ""
+        size = f", {self.bytes / 2**20:,.1f} MiB" if self.bytes else ""
+        skew = f", skew {self.skew:.1f}" if self.skew >= 1.5 else ""
+        return f"{self.name}: {self.rows:,} rows, {self.seconds:.2f} s{rate}{size}{rounds}{skew}"
+
+
+@dataclass
+class Stages:
+    """The stages so far; whoever wants to know is told of each one when it ends."""
+
+    on_progress: OnProgress | None = None
+    done: list[Stage] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Do a stage."""
+        one = Stage(name)
+        started = time.perf_counter()
+        yield one
+        one.seconds = time.perf_counter() - started
+        self.done.append(one)
+        self.tell(str(one))
+
+    def tell(self, text: str) -> None:
+        """Say how far the work has come."""
+        if self.on_progress is not None:
+            self.on_progress(text)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds by stage."""
+        return {stage.name: stage.seconds for stage in self.done}
+
+
+def skew(sizes: Sequence[float]) -> float:
+    """The largest in relation to the mean.
+
+    >>> skew([1, 1, 4])
+    2.0
+    """
+    total = sum(sizes)
+    return max(sizes) * len(sizes) / total if total else 1.0

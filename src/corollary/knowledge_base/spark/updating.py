@@ -1,0 +1,257 @@
+"""Update: a version as DataFrames, maintained on Spark by the algorithms of every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from corollary.algorithms.maintain import Maintainer
+from corollary.core.changes import Changes
+from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.engines.spark import hadoop, stored
+from corollary.engines.spark.engine import SparkEngine
+from corollary.engines.spark.failures import explained
+from corollary.engines.spark.stored import DataFrame, SparkSession
+from corollary.engines.spark.write import read_files, union, write_facts
+from corollary.errors import InvalidInput
+from corollary.knowledge_base.ontology import Specialized
+from corollary.knowledge_base.rules import Rules, read_rules
+from corollary.knowledge_base.spark.built import Built
+from corollary.knowledge_base.spark.load import GONE, Loaded, load
+from corollary.knowledge_base.spark.parts import SourceReader
+from corollary.knowledge_base.spark.pipeline import add_new_terms, add_terms, dictionary_of
+from corollary.knowledge_base.spark.sessions import cores_of, started
+from corollary.knowledge_base.spark.sources import Inputs, gathered
+from corollary.knowledge_base.spark.stages import OnProgress, Stages
+from corollary.knowledge_base.stored import Difference
+from corollary.lang.program import Program
+from corollary.lang.syntax import TRIPLE, TYPE
+from corollary.rdf.specialize import is_specializable
+from corollary.rdf.splits import TRIPLES_NAME
+from corollary.rdf.triples import OnError
+from corollary.store import Snapshot, Statistics, Store, Writer
+from corollary.store.commits import Count
+from corollary.store.layout import DELETED, INSERTED, MADE_EXPLICIT, MODES
+
+
+def update(
+    path: str | Path,
+    *,
+    insert: Any,
+    delete: Any,
+    add_rules: Rules | Iterable[Rules],
+    remove_rules: Rules | Iterable[Rules],
+    algorithm: str,
+    master: str | None,
+    session: SparkSession | None,
+    on_error: OnError,
+    keep_labels: bool,
+    message: str | None,
+    batch: str | None,
+    on_progress: OnProgress | None,
+) -> Built:
+    """See `corollary.knowledge_base.spark.update`."""
+    store = Store.open(path)
+    snapshot = store.snapshot()
+    _refuse(snapshot)
+    stages = Stages(on_progress)
+    with stages.stage("session"):
+        session = started(session, master)
+        cores = cores_of(session)
+    writer = store.writer(snapshot.version)
+    arities = {name: count.width for name, count in snapshot.statistics.relations.items()}
+    gather = partial(
+        gathered,
+        find=partial(hadoop.find, session),
+        is_frame=stored.is_frame,
+        first=writer.first_term,
+        cores=cores,
+        arities=arities,
+    )
+    inserted, deleted = gather(insert), gather(delete, name="x")
+    before, added, removed = _programs(snapshot, inserted, deleted, add_rules, remove_rules)
+    program = before.removed(*removed).added(*added)
+    reader = SourceReader(on_error, keep_labels, arities | dict(program.arities))
+    loaded = load(
+        session,
+        inserted,
+        Program.of([*dict.fromkeys((*_statements(before), *_statements(program)))]),
+        reader,
+        stages,
+        first=writer.first_term,
+        terms=read_files(session, snapshot.term_files(), stored.TERM_COLUMNS),
+        cores=cores,
+        deleted=deleted,
+    )
+    try:
+        writer.reserve(loaded.width)
+        terms = add_terms(session, writer, loaded, stages)
+        dictionary = dictionary_of(loaded, terms)
+        with stages.stage("update") as stage, explained("update"):
+            engine = SparkEngine(dictionary, ColumnarEngine, session)
+            difference, done = _maintained(
+                engine, snapshot, loaded, before, added, removed, algorithm
+            )
+            statistics = done.statistics
+            assert statistics is not None, "an update has statistics"
+            stage.rounds = statistics.rounds
+        with stages.stage("commit") as stage, explained("commit"):
+            add_new_terms(writer, dictionary)
+            stage.rows = _write(writer, difference, engine, loaded.constants[TYPE])
+            counted = Statistics(
+                _counted(difference, snapshot, loaded, program),
+                sum(map(len, difference.inserted)),
+                sum(map(len, difference.deleted)),
+                statistics.algorithm,
+                statistics.reason,
+                "spark",
+                statistics.rounds,
+                dict(statistics.derivations),
+                stages.seconds,
+            )
+            version = writer.commit(
+                program=None if program == before else program,
+                prefixes={**loaded.prefixes, **before.prefixes},
+                statistics=counted,
+                message=message or "",
+                batch=batch,
+            )
+    finally:
+        loaded.release()
+    return Built(
+        version,
+        counted.explicit,
+        counted.facts,
+        counted.inserted,
+        counted.deleted,
+        counted.rounds,
+        counted.derivations,
+        counted.algorithm,
+        counted.reason,
+        stages.done,
+        stages.seconds,
+        loaded.skipped,
+        loaded.samples,
+    )
+
+
+def _maintained(
+    engine: Any,
+    snapshot: Snapshot,
+    loaded: Loaded,
+    before: Program,
+    added: tuple[Any, ...],
+    removed: tuple[Any, ...],
+    algorithm: str,
+) -> tuple[Difference, Changes[Any]]:
+    """What the version differs by after the changes that were loaded."""
+    session = loaded.facts.sparkSession
+    width = snapshot.schema.names.index("explicit") - 1
+    rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
+    facts = stored.current_facts(rows, width)
+    known = engine.read(facts.drop("explicit"))
+    explicit = engine.read(facts.where("explicit").drop("explicit"))
+    make = Specialized if is_specializable(before) else Maintainer
+    kept = make(before, explicit, engine, algorithm=algorithm, known=known)
+    if isinstance(kept, Maintainer):
+        kept.begin()
+    asked = Changes(
+        engine.read(_chosen(loaded.facts, gone=False)),
+        engine.read(_chosen(loaded.facts, gone=True)),
+        added,
+        removed,
+    )
+    done = kept.update(asked)
+    return Difference.of(done, asked, explicit, kept.explicit), done
+
+
+def _chosen(facts: DataFrame, *, gone: bool) -> DataFrame:
+    """The inserted or the deleted ones of loaded facts."""
+    marked = f"relation LIKE '{GONE}%'"
+    if not gone:
+        return facts.where(f"NOT {marked}")
+    others = [name for name in facts.columns if name != "relation"]
+    name = f"substring(relation, {len(GONE) + 1}) AS relation"
+    return facts.where(marked).selectExpr(name, *others)
+
+
+def _write(writer: Writer, difference: Difference, engine: Any, type_id: int) -> int:
+    """Write the rows of facts and of changes; how many there are."""
+    parts = [part for part in difference.parts() if len(part[2])]
+    if not parts:
+        return 0
+    facts, changes = [], []
+    for change, explicit, part in parts:
+        frame = engine.frame(part).selectExpr("*", f"{str(explicit).lower()} AS explicit")
+        gone = change == DELETED
+        facts.append(
+            stored.fact_rows(
+                frame, writer.width, explicit=None, version=writer.version, deleted=gone
+            )
+        )
+        changes.append(stored.change_rows(frame, writer.width, change, writer.version, writer.id))
+    rows = sum(len(part) for _, _, part in parts)
+    store = writer.store
+    for table, frames, add in (
+        (store.facts, facts, writer.add_fact_files),
+        (store.changes, changes, writer.add_change_files),
+    ):
+        add(write_facts(union(frames), table.folder, writer.id, rows=rows, type_id=type_id))
+    return rows
+
+
+def _counted(
+    difference: Difference, snapshot: Snapshot, loaded: Loaded, program: Program
+) -> dict[str, Count]:
+    """How many facts each relation has afterwards."""
+    counts = dict(snapshot.statistics.relations)
+    for change, explicit, facts in difference.parts():
+        for predicate in facts.predicates():
+            triple = predicate.relation == TRIPLE
+            name = TRIPLES_NAME if triple else predicate.relation
+            width = 3 if triple else loaded.arities.get(name) or program.arities.get(name, 0)
+            known = counts.get(name) or Count(width, 0, 0)
+            number = len(facts.only([predicate]))
+            sign = {INSERTED: 1, DELETED: -1}.get(change, 0)
+            own = sign if explicit else 0
+            if not sign:
+                own = 1 if change == MADE_EXPLICIT else -1
+            counts[name] = Count(
+                known.width, known.explicit + own * number, known.facts + sign * number
+            )
+    return counts
+
+
+def _programs(
+    snapshot: Snapshot,
+    inserted: Inputs,
+    deleted: Inputs,
+    add_rules: Rules | Iterable[Rules],
+    remove_rules: Rules | Iterable[Rules],
+) -> tuple[Program, tuple[Any, ...], tuple[Any, ...]]:
+    """The program before, and the rules that come and go."""
+    before = snapshot.program
+    if len(deleted.program.rules) or len(deleted.program.constraints):
+        raise InvalidInput("E341", "expected facts to delete, found rules", "use --remove-rules")
+    new = read_rules(add_rules) | inserted.program
+    old = read_rules(remove_rules)
+    added = tuple(rule for rule in _statements(new) if rule not in before)
+    removed = tuple(rule for rule in _statements(old) if rule not in new)
+    return before, added, removed
+
+
+def _statements(program: Program) -> tuple[Any, ...]:
+    return (*program.rules, *program.constraints)
+
+
+def _refuse(snapshot: Snapshot) -> None:
+    if snapshot.mode != MODES[0] or snapshot.commit.equality != "rules":
+        kind = snapshot.mode if snapshot.mode != MODES[0] else "with equality by representatives"
+        raise InvalidInput(
+            "E547",
+            f"Spark does not update stores that are {kind}",
+            "update it with --engine columnar",
+            file=str(snapshot.store.path),
+        )

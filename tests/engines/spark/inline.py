@@ -1,0 +1,97 @@
+"""The Spark engine without Spark: chunks in lists, tasks as calls, for thousands of small cases.
+
+The plans, the rounds and what tasks do are the real ones; what Spark does between them (shuffles,
+Arrow streams, checkpoints) is tested with Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Engine
+from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.engines.spark import task
+from corollary.engines.spark.base import Workspace
+from corollary.engines.spark.engine import SparkEngine
+from corollary.engines.spark.packing import ARROW, REPORT, Gathering
+
+Frame = list[list[pa.RecordBatch]]  # partitions
+
+
+def _rows(frame: Frame, keep: Any) -> Frame:
+    return [
+        [
+            batch.slice(at, 1)
+            for batch in part
+            for at in range(batch.num_rows)
+            if keep(batch.column(0)[at].as_py(), batch.column(1)[at].as_py())
+        ]
+        for part in frame
+    ]
+
+
+class InlineWorkspace(Workspace):
+    """Chunks in lists."""
+
+    def chunks(self, gathered: Gathering) -> Any:
+        batches = list(gathered.take())
+        return [batches] if batches else None
+
+    def nothing(self) -> Any:
+        return []
+
+    def exchanged(self, frame: Any) -> Any:
+        rows = [batch for part in _rows(frame, lambda *_: True) for batch in part]
+        return [
+            [row for row in rows if row.column(0)[0].as_py() == number]
+            for number in range(self.partitions)
+        ]
+
+    def over(self, frame: Any, function: Any) -> Any:
+        out = []
+        for number, part in enumerate(frame):
+            task_number = task.this_partition
+            task.this_partition = lambda number=number: number
+            try:
+                out.append([batch.cast(ARROW) for batch in function(iter(part))])
+            finally:
+                task.this_partition = task_number
+        return out
+
+    def settled(self, frame: Any) -> Any:
+        reports = [
+            row.column(4)[0].as_py() for part in self.of_kinds(frame, REPORT) for row in part
+        ]
+        return frame, [json.loads(text) for text in reports]
+
+    def of_kinds(self, frame: Any, *kinds: int) -> Any:
+        return _rows(frame, lambda partition, kind: partition >= 0 and kind in kinds)
+
+    def for_driver(self, frame: Any) -> Any:
+        return _rows(frame, lambda partition, kind: partition < 0)
+
+    def united(self, frames: Sequence[Any]) -> Any:
+        return [part for frame in frames for part in frame]
+
+    def collected(self, frame: Any) -> Any:
+        return task.all_of(batch for part in frame for batch in part)
+
+    def collected_by_partition(self, frame: Any) -> Any:
+        return task.by_partition(batch for part in frame for batch in part)
+
+
+def inline(
+    dictionary: Dictionary, *, small: int = 3, partitions: int = 3, **options: Any
+) -> Engine[Any]:
+    """A Spark engine without Spark."""
+    engine = SparkEngine(dictionary, ColumnarEngine, small=small, partitions=partitions, **options)
+    workspace = engine.workspace
+    engine.workspace = InlineWorkspace(
+        workspace._start, dictionary, ColumnarEngine, small, partitions
+    )
+    return engine

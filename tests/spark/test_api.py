@@ -1,0 +1,74 @@
+"""What the public module promises without a session."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from corollary.engines.spark.failures import told
+
+
+def test_spark_is_loaded_when_it_is_needed() -> None:
+    code = (
+        "import sys, corollary.spark, corollary.cli.main;"
+        "assert not {'pyspark', 'py4j', 'numba'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        (
+            "[PATH_NOT_FOUND] Path does not exist: s3a://b/x.nt. SQLSTATE: 42K03",
+            "E541",
+            "there is nothing at s3a://b/x.nt",
+        ),
+        (
+            "org.apache.spark.SparkException: Job\njava.io.IOException: No space left on device",
+            "E542",
+            "encode failed: there is no space left on a disk of the cluster",
+        ),
+        (
+            'UnsupportedFileSystemException: No FileSystem for scheme "s3a"',
+            "E543",
+            "Spark has nothing to open s3a paths with",
+        ),
+        (
+            "ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
+            "E543",
+            "Spark has nothing to open S3AFileSystem paths with",
+        ),
+        (
+            "java.nio.file.AccessDeniedException: s3a://b/x.nt: 403",
+            "E544",
+            "encode failed: access denied s3a://b/x.nt: 403",
+        ),
+        (
+            "java.net.UnknownHostException: namenode",
+            "E545",
+            "encode failed: the host namenode is not known",
+        ),
+        (
+            "java.lang.OutOfMemoryError: Java heap space",
+            "E406",
+            "encode failed: Spark ran out of memory",
+        ),
+        (
+            "An exception was thrown from the Python worker:\nTraceback …\nValueError: no\n",
+            "E540",
+            "encode failed: ValueError: no",
+        ),
+        (
+            "An error occurred\norg.apache.spark.SparkException: Job aborted\n"
+            "java.io.FileAlreadyExistsException: it is there",
+            "E540",
+            "encode failed: FileAlreadyExistsException: it is there",
+        ),
+    ],
+)
+def test_failures_are_one_sentence(text: str, code: str, message: str) -> None:
+    error = told("encode", text)
+    assert (error.code, error.message) == (code, message)
