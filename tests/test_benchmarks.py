@@ -9,6 +9,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from benchmarks import (
     lubm_data,
     lubm_one,
     proofs,
+    reasoners,
     rule_change,
     sql,
     tables,
@@ -37,7 +39,7 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang import reference
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import Atom
+from corollary.lang.syntax import RDF, XSD, Atom
 
 needs_data = pytest.mark.skipif(
     lubm_one.missing(DATA) is not None, reason=f"LUBM(1) is not here: {lubm_one.missing(DATA)}"
@@ -432,3 +434,19 @@ def test_a_peer_that_is_absent_or_fails_has_a_row() -> None:
     row = closing.peer("other", failing, None, {}, timeout=60)
     assert row["engine"] == "other"
     assert "that went wrong" in row["failed"]
+
+
+def test_closures_that_differ_without_a_reason_are_not_correct(tmp_path: Path) -> None:
+    """A literal may be a subject, and have spaces as an object too."""
+    type_, integer = f"<{RDF}type>", f"<{XSD}integer>"
+    common = '<urn:a> <urn:p> "x y" .\n"7 \\"" <urn:same> "7 \\""@en .\n'
+    ours, theirs = tmp_path / "ours.nt", tmp_path / "theirs.nt"
+    ours.write_text(common + f'"7"^^{integer} {type_} <{XSD}long> .\n')
+    theirs.write_text(common)
+    found = reasoners.differences(ours, theirs)
+    assert found["correct"]
+    assert list(found["differ"].values()) == [1]
+    theirs.write_text(common + "<urn:a> <urn:p> <urn:c> .\n")
+    found = reasoners.differences(ours, theirs)
+    assert not found["correct"]
+    assert found["differ"]["without a reason"] == 1
