@@ -28,6 +28,7 @@ from benchmarks import (
     lubm_data,
     lubm_one,
     proofs,
+    reasoners,
     rules,
     sql,
     tables,
@@ -42,7 +43,7 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang import reference
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import Atom
+from corollary.lang.syntax import RDF, XSD, Atom
 
 needs_data = pytest.mark.skipif(
     lubm_one.missing(DATA) is not None, reason=f"LUBM(1) is not here: {lubm_one.missing(DATA)}"
@@ -526,3 +527,19 @@ def test_sparql(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(row["correct"] and row["answers"] for row in queries)
     assert total["correct"]
     assert total["triples"] > 150_000
+
+
+def test_closures_that_differ_without_a_reason_are_not_correct(tmp_path: Path) -> None:
+    """A literal may be a subject, and have spaces as an object too."""
+    type_, integer = f"<{RDF}type>", f"<{XSD}integer>"
+    common = '<urn:a> <urn:p> "x y" .\n"7 \\"" <urn:same> "7 \\""@en .\n'
+    ours, theirs = tmp_path / "ours.nt", tmp_path / "theirs.nt"
+    ours.write_text(common + f'"7"^^{integer} {type_} <{XSD}long> .\n')
+    theirs.write_text(common)
+    found = reasoners.differences(ours, theirs)
+    assert found["correct"]
+    assert list(found["differ"].values()) == [1]
+    theirs.write_text(common + "<urn:a> <urn:p> <urn:c> .\n")
+    found = reasoners.differences(ours, theirs)
+    assert not found["correct"]
+    assert found["differ"]["without a reason"] == 1

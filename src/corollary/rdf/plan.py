@@ -116,13 +116,6 @@ class Plan:
         self._came, self._went = {}, {}
         return added, removed
 
-    def follow(self, rules: Iterable[Rule]) -> None:
-        """These rules were taken, by another plan."""
-        known = dict.fromkeys(rules)
-        self.meet(self._come())
-        self._came = {rule: None for rule in self.program if rule not in known}
-        self._went = {rule: None for rule in known if rule not in self.program}
-
     @property
     def changed(self) -> bool:
         """Whether the program is another one than was last taken."""
