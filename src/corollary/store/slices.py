@@ -1,8 +1,8 @@
 """The rows of a version in slices of bounded size, for stores that are larger than memory.
 
 A slice has all rows of some relations, or all triples of some properties: rows of the same label
-(`columns`) are never apart. Files are in the order of relation and property, so that a slice is read from a few row
-groups of each, which their statistics tell.
+(`columns`) are never apart. Files are in the order of relation and property, so that a slice is
+read from a few row groups of each, which their statistics tell.
 """
 
 from __future__ import annotations
