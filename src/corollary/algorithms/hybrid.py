@@ -218,27 +218,32 @@ class Hybrid(Generic[F]):
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of E and Π; the answer is by what `facts` differs."""
-        before = self._state
-        return self.shown(before, changes, self.change(changes))
+        explicit, stored = self.explicit, self._stored
+        done = self.update_all(changes)
+        return self.shown(changes, done, (explicit, stored), self.explicit)
 
-    def shown(self, before: object, changes: Changes[F], done: Changes[F]) -> Changes[F]:
-        """What was done to E and the answers to `patterns`, of all that was done since a state."""
-        assert isinstance(before, _State), "a state of this object"
-        was, now = before.stored, self._stored
+    def shown(
+        self, changes: Changes[F], done: Changes[F], before: tuple[F, F], explicit: F
+    ) -> Changes[F]:
+        """What was done to explicit facts and answers to `patterns`, of all that was `done`.
+
+        `before` are the explicit facts and all stored ones as they were, `explicit` those of now.
+        """
+        (had, was), now = before, self._stored
         new, old = done.inserted.union(changes.inserted), done.deleted.union(changes.deleted)
-        came = new.intersection(self.explicit).union(self._answers(new.intersection(now)))
-        came = came.difference(before.explicit).difference(self._answers(came.intersection(was)))
-        went = old.intersection(before.explicit).union(self._answers(old.intersection(was)))
-        went = went.difference(self.explicit).difference(self._answers(went.intersection(now)))
+        came = new.intersection(explicit).union(self.answers(new.intersection(now)))
+        came = came.difference(had).difference(self.answers(came.intersection(was)))
+        went = old.intersection(had).union(self.answers(old.intersection(was)))
+        went = went.difference(explicit).difference(self.answers(went.intersection(now)))
         return replace(done, inserted=_visible(came), deleted=_visible(went))
 
-    def _answers(self, facts: F) -> F:
+    def answers(self, facts: F) -> F:
         """Those of the facts that answer `patterns`."""
         found = [self.look_up(pattern, facts) for pattern in self.patterns] if len(facts) else []
         return reduce(lambda one, two: one.union(two), found, self._nothing)
 
-    def change(self, changes: Changes[F]) -> Changes[F]:
-        """Apply changes; the answer is by what all facts differ that are stored."""
+    def update_all(self, changes: Changes[F]) -> Changes[F]:
+        """As `update`; the answer has all facts that are stored."""
         old = self._state
         program = old.program
         if changes.added_rules or changes.removed_rules:
@@ -321,7 +326,11 @@ class Hybrid(Generic[F]):
     @cached_property
     def facts(self) -> F:
         """E and the answers to `patterns`."""
-        return _visible(self.explicit.union(self._answers(self._stored)))
+        return self.kept(self.explicit)
+
+    def kept(self, explicit: F) -> F:
+        """Some explicit facts and the answers to `patterns`."""
+        return _visible(explicit.union(self.answers(self._stored)))
 
     @property
     def all_facts(self) -> F:

@@ -91,7 +91,7 @@ class _Main(Hybrid[F]):
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes; the answer is by what all facts differ."""
-        return self.change(changes)
+        return self.update_all(changes)
 
 
 class HybridSpecialized(Specialized[F]):
@@ -163,8 +163,14 @@ class HybridSpecialized(Specialized[F]):
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of E and Π; the answer is by what the facts that are kept differ."""
-        before = self.hybrid.state
-        return self.hybrid.shown(before, changes, super().update(changes))
+        before = self.explicit, self.hybrid.all_facts
+        done = super().update(changes)
+        return self.hybrid.shown(changes, done, before, self.explicit)
+
+    @property
+    def facts(self) -> F:
+        """E and the answers to `patterns`."""
+        return self._visible(self.hybrid.kept(self.explicit))
 
     def verify(self) -> None:
         """Derive what is kept again; raises `OperationFailed` where it differs."""
