@@ -283,6 +283,13 @@ class Hybrid(Generic[F]):
             self.engine.dictionary.encode(
                 constant for rule in state.program.rules for constant in rule.head.constants()
             )
+        # So have properties and classes, which rules that read all triples make terms of facts.
+        self.engine.dictionary.encode(
+            label
+            for predicate in state.stored.predicates()
+            for label in (predicate.property, predicate.member_of)
+            if label is not None
+        )
         self._state = state
         self._plans: dict[tuple[Goal, ...], _Plan[F]] = {}
         self._readers: dict[tuple[object, ...], CompiledRule] = {}
