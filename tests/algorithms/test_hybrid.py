@@ -367,3 +367,10 @@ def test_terms_that_only_rules_know() -> None:
     assert asked.answer(atom("kind(1, unheard)")) == set()
     none = asked.hybrid.answer(atom("kind(?x, ?y)"), {0: np.zeros(0, np.uint32)})
     assert not len(none.facts)
+
+
+def test_classes_that_only_predicates_know() -> None:
+    """A class has no number of its own until a rule reads it as a term."""
+    program = Program.parse("[?y, ?y, ?x] :- [?y, a, ?x] . [<q>, a, <D>] .")
+    asked = Asked(program)
+    asked.check([atom("[<q>, ?p, <D>]")], reference.materialize(program))

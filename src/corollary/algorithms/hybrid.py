@@ -222,26 +222,32 @@ class Hybrid(Generic[F]):
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of E and Π; the answer is by what `facts` differs."""
-        before = self._state
-        return self._shown(before, changes, self.update_all(changes))
+        explicit, stored = self.explicit, self._stored
+        done = self.update_all(changes)
+        return self.shown(changes, done, (explicit, stored), self.explicit)
 
-    def _shown(self, before: _State[F], changes: Changes[F], done: Changes[F]) -> Changes[F]:
-        """What was done to E and the answers to `patterns`, of all that was done since a state."""
-        was, now = before.stored, self._stored
+    def shown(
+        self, changes: Changes[F], done: Changes[F], before: tuple[F, F], explicit: F
+    ) -> Changes[F]:
+        """What was done to explicit facts and answers to `patterns`, of all that was `done`.
+
+        `before` are the explicit facts and all stored ones as they were, `explicit` those of now.
+        """
+        (had, was), now = before, self._stored
         new, old = done.inserted.union(changes.inserted), done.deleted.union(changes.deleted)
-        came = new.intersection(self.explicit).union(self._answers(new.intersection(now)))
-        came = came.difference(before.explicit).difference(self._answers(came.intersection(was)))
-        went = old.intersection(before.explicit).union(self._answers(old.intersection(was)))
-        went = went.difference(self.explicit).difference(self._answers(went.intersection(now)))
+        came = new.intersection(explicit).union(self.answers(new.intersection(now)))
+        came = came.difference(had).difference(self.answers(came.intersection(was)))
+        went = old.intersection(had).union(self.answers(old.intersection(was)))
+        went = went.difference(explicit).difference(self.answers(went.intersection(now)))
         return replace(done, inserted=_visible(came), deleted=_visible(went))
 
-    def _answers(self, facts: F) -> F:
+    def answers(self, facts: F) -> F:
         """Those of the facts that answer `patterns`."""
         found = [self.look_up(pattern, facts) for pattern in self.patterns] if len(facts) else []
         return reduce(lambda one, two: one.union(two), found, self._nothing)
 
     def update_all(self, changes: Changes[F]) -> Changes[F]:
-        """Apply changes; the answer is by what all facts differ that are stored."""
+        """As `update`; the answer has all facts that are stored."""
         old = self._state
         program = old.program
         if changes.added_rules or changes.removed_rules:
@@ -281,6 +287,13 @@ class Hybrid(Generic[F]):
             self.engine.dictionary.encode(
                 constant for rule in state.program.rules for constant in rule.head.constants()
             )
+        # So have properties and classes, which rules that read all triples make terms of facts.
+        self.engine.dictionary.encode(
+            label
+            for predicate in state.stored.predicates()
+            for label in (predicate.property, predicate.member_of)
+            if label is not None
+        )
         self._state = state
         self._plans: dict[tuple[Goal, ...], _Plan[F]] = {}
         self._readers: dict[tuple[object, ...], CompiledRule] = {}
@@ -324,12 +337,11 @@ class Hybrid(Generic[F]):
     @cached_property
     def facts(self) -> F:
         """E and the answers to `patterns`."""
-        return _visible(self.explicit.union(self.answers))
+        return self.kept(self.explicit)
 
-    @property
-    def answers(self) -> F:
-        """The answers to `patterns`."""
-        return self._answers(self._stored)
+    def kept(self, explicit: F) -> F:
+        """Some explicit facts and the answers to `patterns`."""
+        return _visible(explicit.union(self.answers(self._stored)))
 
     @property
     def all_facts(self) -> F:

@@ -9,7 +9,6 @@ query is unfolded by rules with constant properties and classes alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -157,22 +156,16 @@ class HybridSpecialized(Specialized[F]):
         self.hybrid.also = self._deciding()
         return super()._follow(inserted, deleted, about)
 
-    @property
-    def facts(self) -> F:
-        """E and the answers to the patterns."""
-        state = self.hybrid.state
-        known: tuple[object, F] | None = getattr(self, "_known", None)
-        if known is None or known[0] is not state:
-            known = state, self._visible(self.explicit.union(self.hybrid.answers))
-            self._known = known
-        return known[1]
-
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of E and Π; the answer is by what the facts that are kept differ."""
-        before = self.facts
+        before = self.explicit, self.hybrid.all_facts
         done = super().update(changes)
-        after = self.facts
-        return replace(done, inserted=after.difference(before), deleted=before.difference(after))
+        return self.hybrid.shown(changes, done, before, self.explicit)
+
+    @property
+    def facts(self) -> F:
+        """E and the answers to `patterns`."""
+        return self._visible(self.hybrid.kept(self.explicit))
 
     def verify(self) -> None:
         """Derive what is kept again; raises `OperationFailed` where it differs."""
