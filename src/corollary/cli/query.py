@@ -13,8 +13,9 @@ from corollary.errors import InvalidInput, Source
 from corollary.files.facts import replace_file
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.rules import NO_RULES, read_rules
+from corollary.query.results import TripleTable
+from corollary.query.write import FORMATS, encoded
 
-FORMATS = ("table", "csv", "tsv", "json", "xml", "parquet", "nt", "ttl")
 MODES = ("materialized", "hybrid")
 _SUFFIXES = (".rq", ".sparql")
 
@@ -72,8 +73,6 @@ def query(options: argparse.Namespace) -> None:
     """Open or load, ask, print."""
     # The parser and DuckDB are loaded by those who query.
     from corollary.query.parse import check_syntax
-    from corollary.query.results import TripleTable
-    from corollary.query.write import encoded
 
     given, name, text = _asked(options)
     check_syntax(text, name)  # before anything is loaded

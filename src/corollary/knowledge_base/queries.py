@@ -38,6 +38,14 @@ class Materialized:
         facts: Any = self._kb._maintainer.facts
         return [p for p in facts.predicates() if p.relation == TRIPLE]
 
+    def labels(self) -> list[Constant]:
+        """Their terms; those that equal a representative are in facts, and have ids."""
+        kept = self._kb._maintainer
+        stored: Any = kept.inner.facts if isinstance(kept, EqualityMaintainer) else kept.facts
+        labels = (term for p in stored.predicates() for term in (p.property, p.member_of))
+        # In the same order every time, as ids are given in it.
+        return [term for term in dict.fromkeys(labels) if term is not None]
+
     def rows(self, predicate: Predicate) -> Ids:
         """The triples of one of them; representatives stand for all that equals them."""
         kept = self._kb._maintainer

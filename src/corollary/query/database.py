@@ -55,10 +55,7 @@ class Database:
         stamp = self.source.stamp()
         if self._refreshed == (stamp,):
             return
-        for predicate in self.source.predicates():
-            for term in (predicate.property, predicate.member_of):
-                if term is not None:
-                    self.source.dictionary.id(term)
+        self.source.dictionary.encode(self.source.labels())
         self._refreshed = (stamp,)
 
     @property

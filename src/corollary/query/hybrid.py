@@ -64,10 +64,6 @@ class HybridDatabase(Database):
         """A table for each pattern of each query."""
         return HybridDialect()
 
-    def refresh(self) -> None:
-        """Give ids to the constants of rules."""
-        self._answers.dictionary.encode(self._answers.constants())
-
     def describing(self, subjects: Sequence[int]) -> Sequence[Scan]:
         """A pattern for each subject."""
         return [Scan(subject, None, None) for subject in subjects]
@@ -138,6 +134,9 @@ class _NoTables:
 
     def predicates(self) -> Sequence[Predicate]:
         return ()
+
+    def labels(self) -> Sequence[Constant]:
+        return self._answers.constants()
 
     def rows(self, predicate: Predicate) -> Ids:
         return np.zeros((0, 2), np.uint32)

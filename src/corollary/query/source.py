@@ -7,6 +7,7 @@ from typing import Protocol
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import Constant
 
 
 class Source(Protocol):
@@ -19,6 +20,10 @@ class Source(Protocol):
 
     def predicates(self) -> Collection[Predicate]:
         """The predicates that have triples."""
+        ...
+
+    def labels(self) -> Collection[Constant]:
+        """Properties and classes of triples that the dictionary may lack."""
         ...
 
     def rows(self, predicate: Predicate) -> Ids:
