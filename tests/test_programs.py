@@ -29,10 +29,24 @@ def _on(engine: str) -> Any:
 
 
 # What is tested with the same cases, here and in the other tests that take `materialize`. Spark,
-# which takes half a second for the smallest program, has the cases of this file only.
+# which takes some seconds for the smallest program if none of it is done by the driver, has the
+# cases of this file only: all of them without a session, and those of some areas with one.
 _EMBEDDED = [pytest.param(reference.materialize, id="reference"), _on("columnar")]
 every_engine = pytest.mark.parametrize("materialize", _EMBEDDED)
-every_engine_and_spark = pytest.mark.parametrize("materialize", [*_EMBEDDED, _on("spark")])
+every_engine_and_spark = pytest.mark.parametrize(
+    "materialize", [*_EMBEDDED, _on("inline"), _on("inline-rounds"), _on("spark")]
+)
+in_jobs = pytest.mark.parametrize("materialize", [_on("spark-large")])
+
+# One of each kind, in jobs: what they have in common with calls is tested with calls.
+ON_SPARK = {
+    "aggregates/into_recursion",
+    "filters/same_value",
+    "joins/cross_product",
+    "negation/existential",
+    "rdf/variable_predicate",
+    "recursion/mutual",
+}
 
 PROGRAMS = Path(__file__).parent / "programs"
 CASES = sorted(str(path.relative_to(PROGRAMS).with_suffix("")) for path in PROGRAMS.glob("*/*.dl"))
@@ -59,6 +73,12 @@ def test_derives_exactly_the_expected_facts(case: str, materialize: Materialize)
     derived = materialize(program) - set(program.facts)
     expected = (PROGRAMS / f"{case}.expected").read_text("utf-8").splitlines()
     assert sorted(f"{printer.atom(fact)} ." for fact in derived) == expected
+
+
+@in_jobs
+@pytest.mark.parametrize("case", [case for case in CASES if case in ON_SPARK])
+def test_derives_them_in_jobs(case: str, materialize: Materialize) -> None:
+    test_derives_exactly_the_expected_facts(case, materialize)
 
 
 @every_program

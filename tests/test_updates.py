@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corollary.algorithms.maintain import ALGORITHMS
+from corollary.cli import apply as cli_apply
 from corollary.cli.main import main
+from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Engine
 from corollary.errors import Source
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.script import parse_script
 from corollary.lang.syntax import Atom, is_auxiliary
 from tests.algorithms.replay import states
-from tests.engines.factories import marks
+from tests.engines.factories import ENGINES, marks
 from tests.streams import Commit, Stream
 
 FOLDER = Path(__file__).parent / "updates"
@@ -72,6 +76,27 @@ def test_prints_the_changes(case: str, algorithm: str, capsys: pytest.CaptureFix
             continue
         assert status == 0
         assert printed.out == (FOLDER / f"{case}.expected").read_text(encoding="utf-8")
+
+
+@every_case
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_in_tasks(
+    case: str,
+    algorithm: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The engine of Spark, with the tasks of its jobs as calls."""
+
+    def make(name: str, dictionary: Dictionary, **options: Any) -> Engine[Any]:
+        return ENGINES["inline"](dictionary)
+
+    monkeypatch.setattr(cli_apply, "make_engine", make)
+    if algorithm == "counting" and case in RECURSIVE:
+        assert apply(case, "--algorithm", algorithm, "--engine", "spark") == 2
+        return
+    assert apply(case, "--algorithm", algorithm, "--engine", "spark", "--verify") == 0
+    assert capsys.readouterr().out == (FOLDER / f"{case}.expected").read_text(encoding="utf-8")
 
 
 SPARK = {"totals": "bf-c"}

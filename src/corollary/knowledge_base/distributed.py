@@ -1,4 +1,4 @@
-"""Materialization of a DataFrame of encoded facts on Spark: the same algorithms, many partitions."""
+"""A DataFrame of encoded facts, materialized on Spark by the same algorithms as everywhere."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from corollary.lang.program import Program
 from corollary.rdf.specialize import is_specializable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from corollary.engines.spark.engine import SparkEngine
     from corollary.engines.spark.evaluate import RoundReport
+    from corollary.engines.spark.frames import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)

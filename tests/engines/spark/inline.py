@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -55,12 +56,12 @@ class InlineWorkspace(Workspace):
     def over(self, frame: Any, function: Any) -> Any:
         out = []
         for number, part in enumerate(frame):
-            task_number = task.this_partition
-            task.this_partition = lambda number=number: number
+            real = task.this_partition
+            task.this_partition = partial(int, number)
             try:
                 out.append([batch.cast(ARROW) for batch in function(iter(part))])
             finally:
-                task.this_partition = task_number
+                task.this_partition = real
         return out
 
     def settled(self, frame: Any) -> Any:

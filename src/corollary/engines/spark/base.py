@@ -183,7 +183,8 @@ class Workspace:
         is lost is computed again.
         """
         context = self.session.sparkContext
-        if context.master.startswith("local[") or context.master == "local":
+        master = str(context.master)
+        if master == "local" or master.startswith("local["):
             kept = frame.localCheckpoint(eager=False)
         elif context.getCheckpointDir() is not None:
             kept = frame.checkpoint(eager=False)
@@ -309,7 +310,8 @@ class Base:
         workspace = self.workspace
         found = workspace.embedded.facts({})
         frames: list[DataFrame] = []
-        after: list[tuple[Held, Callable[[], None]]] = []
+        done: list[Callable[[], None]] = []
+        holders: list[Held] = []
         for held, predicates in self.parts:
             missing: dict[Key, Mapping[int, Ids] | Ids | None] = {}
             for predicate in wanted.keys() & predicates:
@@ -320,28 +322,25 @@ class Base:
                     places = _not_known(held, predicate, places)
                     if not places:
                         continue
-                    after.append((held, partial(_complete, held, predicate, places)))
+                    done.append(partial(_complete, held, predicate, places))
                 else:
-                    after.append((held, partial(held.whole.add, predicate)))
+                    done.append(partial(held.whole.add, predicate))
                 missing[held.key(workspace, predicate)] = places
             if missing and None in missing.values():
                 for predicate, count in held.counts.items():
                     if count <= _ALONG and predicate not in held.whole:
                         missing[held.key(workspace, predicate)] = None
-                        after.append((held, partial(held.whole.add, predicate)))
+                        done.append(partial(held.whole.add, predicate))
             if missing:
-                frame = workspace.united(held.frames)
-                number = len(frames)
-                frames.append(workspace.over(frame, Fetch(DERIVED, missing, number)))
-                after.append((held, partial(_fetched, held, number)))
+                fetch = Fetch(DERIVED, missing, len(frames))
+                frames.append(workspace.over(workspace.united(held.frames), fetch))
+                holders.append(held)
         if frames:
             tables = workspace.collected_by_partition(workspace.united(frames))
-            for held, action in after:
-                if action.func is _fetched:
-                    new = workspace.unpacked(tables.get(action.args[1], {}))
-                    held.facts = held.facts.union(new)
-                else:
-                    action()
+            for number, held in enumerate(holders):
+                held.facts = held.facts.union(workspace.unpacked(tables.get(number, {})))
+            for action in done:
+                action()
         for held, predicates in self.parts:
             found = found.union(held.facts.only(list(predicates & wanted.keys())))
         return found
@@ -350,7 +349,7 @@ class Base:
         """Those facts of the driver that are here; at most one job."""
         workspace = self.workspace
         found = workspace.embedded.facts({})
-        frames = []
+        frames: list[DataFrame] = []
         asked_of: list[tuple[Held, Any]] = []
         for held, predicates in self.parts:
             asked = facts.only(list(predicates))
@@ -417,10 +416,6 @@ def _complete(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> No
     for column, ids in places.items():
         known = held.complete.get((predicate, column))
         held.complete[predicate, column] = ids if known is None else np.union1d(known, ids)
-
-
-def _fetched(held: Held, number: int) -> None:
-    raise AssertionError("what was fetched is put in by the number of its frame")
 
 
 @dataclass(frozen=True)

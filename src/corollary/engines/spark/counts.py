@@ -39,7 +39,8 @@ class CountsOfRows(Mapping[Predicate, Numbers]):
     def __getitem__(self, predicate: Predicate) -> Numbers:
         rows = self._rows(predicate)
         order = np.lexsort(rows[:, :-1].T[::-1]) if rows.shape[1] > 1 else np.arange(len(rows))
-        return rows[order, -1].astype(np.int64)
+        counts: Numbers = rows[order, -1].astype(np.int64)
+        return counts
 
     def __iter__(self) -> Iterator[Predicate]:
         return iter(self.base.counts)

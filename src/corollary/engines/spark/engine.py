@@ -18,12 +18,14 @@ from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping, Pattern
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
-from corollary.engines.spark.base import Base, Workspace
+from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.counts import CountsOfRows, SparkCounts
 from corollary.engines.spark.evaluate import FINISH, Evaluation, RoundReport
-from corollary.engines.spark.facts import SparkFacts, spilled
-from corollary.engines.spark.packing import FRESH, STATE
-from corollary.engines.spark.plan import AtomOf, Source
+from corollary.engines.spark.facts import SparkFacts, links_of, looked_up, spilled
+from corollary.engines.spark.frames import read, write
+from corollary.engines.spark.lookups import Lookups
+from corollary.engines.spark.packing import FRESH, NONE, STATE
+from corollary.engines.spark.plan import AtomOf, Clause, Source
 from corollary.engines.spark.session import build_session
 from corollary.engines.spark.task import Embedded
 from corollary.engines.spark.translate import (
@@ -97,6 +99,9 @@ class SparkEngine:
                 rules, f, negative=n, delta=d, negative_delta=e, heads=h, counted=counted
             )
             return Derived(self._kept(found.facts), found.instances, counts=found.counts)
+        few = self._by_lookups(rules, sets, counted)
+        if few is not None:
+            return few
         translation = self._translation(sets, rules)
         for rule in rules:
             readings = delta_readings(
@@ -132,11 +137,13 @@ class SparkEngine:
             closed = self.workspace.embedded.close(rules, f, d, negative=n, on_round=on_round)
             kept = self._kept(closed.facts).apart_from(facts)
             return Derived(kept, closed.instances, closed.rounds)
+        if self._is_few(sets["d"]) and not any(rule.groupings for rule in rules):
+            return self._close_few(rules, facts, delta, negative, on_round)
         translation = self._translation(sets, rules, recursive=True)
         for rule in rules:
             head = translation.atom("f", rule.head)
-            reading = (translation.atoms("f", rule.body), translation.atoms("n", rule.negated), [])
-            translation.add(rule, head, reading)
+            absent_atoms = translation.atoms("n", rule.negated)
+            translation.add(rule, head, (translation.atoms("f", rule.body), absent_atoms, []))
 
         def tell(report: RoundReport, total: int) -> None:
             self._report(report)
@@ -165,13 +172,14 @@ class SparkEngine:
         for rule in rules:
             body = [p.predicate for p in rule.body]
             absent = [p.predicate for p in (*rule.negated, *_grouped(rule))]
+            asked = heads.only([rule.head.predicate])
             sets = {
-                "h": heads.only([rule.head.predicate]),
+                "h": asked,
                 "f": within.only(body),
                 "n": (within if negative is None else negative).only(absent),
                 "p": None if unproved is None else unproved.only(body),
             }
-            if not len(sets["h"]):
+            if not len(asked):
                 continue
             if self._fits(sets.values()):
                 h, f, n, p = (None if s is None else s.local() for s in sets.values())
@@ -179,9 +187,20 @@ class SparkEngine:
                     [rule], h, within=f, negative=n, unproved=p, several=several
                 )
                 continue
+            if (views := self._supporting(rule, sets)) is not None:
+                f, n, p = views
+                yield from self.workspace.embedded.support(
+                    [rule],
+                    asked.local(),
+                    within=f,
+                    negative=n,
+                    unproved=p,
+                    several=several,
+                )
+                continue
             translation = self._translation(sets, [rule])
             number = self.workspace.number("INSTANCES")
-            key = (number, 2**32 - 1, 2**32 - 1, rule.bound)
+            key = (number, NONE, NONE, rule.bound)
             head = AtomOf(Source("r", key), tuple(range(rule.bound)))
             for positive, away, present in body_readings(
                 translation, rule, unproved=unproved is not None, several=several
@@ -224,14 +243,144 @@ class SparkEngine:
     ) -> Difference[SparkFacts]:
         """By what the pairs of connected components differ afterwards."""
         sets = (before, after, changed, known)
-        b, a, c, k = (s.local() for s in sets)
-        return self._difference(
-            self.workspace.embedded.reconnect(edge, pair, b, a, changed=c, known=k)
+        embedded = self.workspace.embedded
+        if self._fits(sets):
+            b, a, c, k = (s.local() for s in sets)
+        elif self._is_few(changed) and len(before):
+            near = self._near(edge, pair, before, after, changed, known)
+            if near is None:
+                return self._connected(edge, pair, after, known)
+            (b, a, k), c = near, changed.local()
+        else:
+            return self._connected(edge, pair, after, known)
+        return self._difference(embedded.reconnect(edge, pair, b, a, changed=c, known=k))
+
+    def _connected(
+        self, edge: Predicate, pair: Predicate, after: SparkFacts, known: SparkFacts
+    ) -> Difference[SparkFacts]:
+        """The pairs anew: each edge is one, and the rest follows from edges between two nodes.
+
+        These are brought together; where a relation says of most nodes that they are connected to
+        themselves, as eq-ref does, they are few.
+        """
+        own = after.only([edge])
+        links = links_of(own, edge)
+        nothing = self.workspace.embedded.facts({})
+        pairs = self.workspace.embedded.reconnect(
+            edge, pair, nothing, links, changed=links, known=nothing
         )
+        facts = own if edge is pair else own.renamed(edge, pair)
+        facts = facts.union(self._kept(pairs.inserted))
+        return Difference(
+            facts.difference(known), known.difference(facts), pairs.instances + len(own), facts
+        )
+
+    def _near(
+        self,
+        edge: Predicate,
+        pair: Predicate,
+        before: SparkFacts,
+        after: SparkFacts,
+        changed: SparkFacts,
+        known: SparkFacts,
+    ) -> tuple[Any, Any, Any] | None:
+        """The components of changed edges, before and after; None if they are large."""
+        nodes = np.unique(changed.local().rows(edge))
+        while len(nodes) <= self.workspace.small // 4:
+            places = {edge: {0: nodes, 1: nodes}}
+            parts = [looked_up(facts, places) for facts in (before, after)]
+            found = np.unique(np.concatenate([nodes, *(p.rows(edge).ravel() for p in parts)]))
+            if len(found) == len(nodes):
+                pairs = looked_up(known, {pair: {0: nodes}})
+                return parts[0], parts[1], pairs
+            nodes = found
+        return None
 
     def counts(self) -> SparkCounts:
         """Counts that are all 0."""
         return SparkCounts(self.workspace)
+
+    # -- few facts and many ----------------------------------------------------------------------
+
+    def _is_few(self, facts: SparkFacts | None) -> bool:
+        return facts is not None and len(facts) <= self.workspace.small // 4
+
+    def _by_lookups(
+        self,
+        rules: Sequence[CompiledRule],
+        sets: Mapping[str, SparkFacts | None],
+        counted: bool,
+    ) -> Derived[SparkFacts] | None:
+        """`derive` on the driver, where each instance has one of few facts; else None."""
+        facts, negative = sets["f"], sets["n"]
+        assert facts is not None
+        given = [sets[letter] for letter in "deh" if sets[letter] is not None]
+        if not given or not all(map(self._is_few, given)) or any(r.groupings for r in rules):
+            return None
+        d, e, h = (None if (s := sets[letter]) is None else s.local() for letter in "deh")
+        lookups = Lookups(facts, negative)
+        for rule in rules:
+            if d is not None:
+                for at, pattern in enumerate(rule.body):
+                    others = [*rule.body[:at], *rule.body[at + 1 :]]
+                    lookups.begin(rule, pattern, d, others)
+            if e is not None:
+                for pattern in rule.negated:
+                    lookups.begin(rule, pattern, e, rule.body)
+            if d is None and e is None:
+                lookups.begin(rule, rule.head, h, rule.body)
+        views = lookups.run()
+        if views is None:
+            return None
+        f, n = views
+        found = self.workspace.embedded.derive(
+            rules,
+            f if d is None else f.union(d),
+            negative=n,
+            delta=d,
+            negative_delta=e,
+            heads=h,
+            counted=counted,
+        )
+        return Derived(self._kept(found.facts), found.instances, counts=found.counts)
+
+    def _close_few(
+        self,
+        rules: Sequence[CompiledRule],
+        facts: SparkFacts,
+        delta: SparkFacts,
+        negative: SparkFacts | None,
+        on_round: OnRound | None,
+    ) -> Derived[SparkFacts]:
+        """Rounds of `derive`, each over what the new facts of the last one may join with."""
+        absent = facts if negative is None else negative
+        full, total = facts, self.facts({})
+        instances = rounds = 0
+        while len(delta):
+            step = self.derive(rules, full, negative=absent, delta=delta)
+            delta = step.facts.difference(full)
+            full, total = full.union(delta), total.union(delta)
+            instances += step.instances
+            rounds += 1
+            if on_round is not None:
+                on_round(rounds, len(total))
+        return Derived(total.apart_from(facts), instances, rounds)
+
+    def _supporting(
+        self, rule: CompiledRule, sets: Mapping[str, SparkFacts | None]
+    ) -> tuple[Any, Any, Any] | None:
+        """What `support` needs of many facts for few heads; None if that is too much."""
+        heads, facts, unproved = sets["h"], sets["f"], sets["p"]
+        assert heads is not None
+        assert facts is not None
+        few = [heads] if unproved is None else [heads, unproved]
+        if rule.groupings or not all(map(self._is_few, few)):
+            return None
+        p = None if unproved is None else unproved.local()
+        lookups = Lookups(facts, sets["n"], p)
+        lookups.begin(rule, rule.head, heads.local(), rule.body)
+        views = lookups.run()
+        return None if views is None else (*views, p)
 
     # -- large operands --------------------------------------------------------------------------
 
@@ -314,13 +463,10 @@ class SparkEngine:
         """The groups of an aggregate that have all their values; the driver computes them."""
         inner = max((v for p in grouping.patterns for v in p.variables), default=-1) + 1
         translation = Translation(self.workspace, {"f": facts}, (), self._tiny)
-        key = (self.workspace.number("INSTANCES"), 2**32 - 1, 2**32 - 1, inner)
+        key = (self.workspace.number("INSTANCES"), NONE, NONE, inner)
         head = AtomOf(Source("r", key), tuple(range(inner)))
         body = translation.atoms("f", grouping.patterns)
-        rule = CompiledRule(
-            None, Pattern(Predicate("INSTANCES"), head.arguments), (), (), (), (), inner
-        )  # type: ignore[arg-type]
-        translation.add(rule, head, (body, [], []))
+        translation.planner.add(Clause(head, tuple(body), (), inner))
         found = self._results(translation, False).facts.rows(Predicate("INSTANCES"))
         if not len(found):
             return np.zeros((0, len(grouping.outer)), np.uint32)
@@ -336,25 +482,19 @@ class SparkEngine:
             for function, v in grouping.functions
         ]
         table = np.column_stack([groups, *results]).astype(np.uint32)
-        return table[(table != NO_VALUE).all(axis=1)]
+        complete: Ids = table[(table != NO_VALUE).all(axis=1)]
+        return complete
 
     # -- DataFrames ------------------------------------------------------------------------------
 
     def read(self, frame: DataFrame, *, triples: str = "triples") -> SparkFacts:
         """The facts of a DataFrame: relation, arg0, arg1, …; duplicates allowed."""
-        from corollary.engines.spark.frames import read
-
         return read(self.workspace, frame, triples)
 
     def frame(self, facts: SparkFacts, *, triples: str = "triples", width: int = 3) -> DataFrame:
         """Facts as a DataFrame: relation, arg0, arg1, …"""
-        from corollary.engines.spark.frames import write
-
         return write(self.workspace, facts, triples, width)
 
 
 def _grouped(rule: CompiledRule) -> list[Pattern]:
     return [pattern for grouping in rule.groupings for pattern in grouping.patterns]
-
-
-__all__ = ["SMALL", "Base", "SparkEngine"]

@@ -327,9 +327,8 @@ class Evaluation:
         self._tell([report], "driver", seconds)
         tables: dict[Key, Ids] = {}
         for number, home in homes.items():
-            rows = new.rows(local.numbers[number])
-            for key, part in narrow(home, rows, plan.type_id) if len(rows) else ():
-                tables[key] = part
+            if len(rows := new.rows(local.numbers[number])):
+                tables.update(narrow(home, rows, plan.type_id))
         self._finished = self._finished.union(workspace.unpacked(tables))
         left = workspace.chunks(results)
         if not waiting:

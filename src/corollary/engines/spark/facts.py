@@ -9,13 +9,16 @@ Invariants: `removed` is part of the base, `small` has nothing in common with it
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 from weakref import ref
+
+import numpy as np
 
 from corollary.core.compile import TRIPLES, TYPES, covers
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.base import Base, Workspace
+from corollary.engines.spark.task import Links, contains
 from corollary.lang.stratify import Predicate
 
 
@@ -218,8 +221,9 @@ class SparkFacts:
         None if that takes a job: where both have facts of a predicate in different chunks, unless
         the sets are known to be apart; or where it is not clear which chunks a removed fact is in.
         """
-        assert self.base is not None and other.base is not None
-        mine, theirs = ({held: named for held, named in f.base.parts} for f in (self, other))
+        assert self.base is not None
+        assert other.base is not None
+        mine, theirs = dict(self.base.parts), dict(other.base.parts)
         nothing: frozenset[Predicate] = frozenset()
         workspace = self.workspace
         left, common, right = (
@@ -263,7 +267,8 @@ class SparkFacts:
         )
 
     def _combined(self, operation: str, other: SparkFacts) -> Base:
-        assert self.base is not None and other.base is not None
+        assert self.base is not None
+        assert other.base is not None
         packed = self.workspace.packed
         return self.base.combined(
             operation, other.base, packed(self.removed), packed(other.removed)
@@ -289,3 +294,30 @@ def spilled(workspace: Workspace, small: Any) -> SparkFacts:
         {names[key]: key[3] for key in tables},
     )
     return SparkFacts(workspace, workspace.embedded.facts({}), base)
+
+
+def looked_up(facts: SparkFacts, wanted: Mapping[Predicate, Mapping[int, Ids]]) -> Any:
+    """Facts of these predicates on the driver, with one of some ids in one of some columns."""
+    found = facts.small.only(list(wanted))
+    if facts.base is not None:
+        found = found.union(facts.base.fetch(wanted).difference(facts.removed))
+    tables = {}
+    for predicate, places in wanted.items():
+        rows = found.rows(predicate)
+        if len(rows):
+            chosen = np.zeros(len(rows), bool)
+            for column, ids in places.items():
+                chosen |= contains(ids, rows[:, column])
+            tables[predicate] = rows[chosen]
+    return facts.workspace.embedded.facts(tables)
+
+
+def links_of(facts: SparkFacts, edge: Predicate) -> Any:
+    """The facts of a binary predicate between two different terms, on the driver."""
+    rows = [facts.small.only([edge]).rows(edge).reshape(-1, 2)]
+    if facts.base is not None:
+        chunks = facts.base.chunks(removed=facts.workspace.packed(facts.removed))
+        found = facts.workspace.collected(facts.workspace.over(chunks, Links()))
+        rows += found.values()
+    table = np.concatenate(rows)
+    return facts.workspace.embedded.facts({edge: table[table[:, 0] != table[:, 1]]})

@@ -5,13 +5,15 @@ from __future__ import annotations
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from corollary.engines.spark.base import Workspace, merged
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import SCHEMA
 from corollary.engines.spark.task import Combine, Home, Rows, rows_of
 from corollary.lang.syntax import TRIPLE
+
+__all__ = ["DataFrame", "SparkSession", "read", "write"]
 
 
 def read(workspace: Workspace, frame: DataFrame, triples: str) -> SparkFacts:

@@ -153,9 +153,9 @@ class Gathering:
         if partitions == 1:
             self.add(0, kind, key, rows)
             return
-        partition = partition_of(rows[:, place], partitions)
-        order = np.argsort(partition.astype(np.uint16), kind="stable")
-        ends = np.cumsum(np.bincount(partition, minlength=partitions))
+        numbers = partition_of(rows[:, place], partitions)
+        order = np.argsort(numbers.astype(np.uint16), kind="stable")
+        ends = np.cumsum(np.bincount(numbers, minlength=partitions))
         start = 0
         for number, end in enumerate(ends.tolist()):
             if end > start:

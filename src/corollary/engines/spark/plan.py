@@ -174,9 +174,9 @@ class Plan:
         yield from self._members(operand, members)
         for source in self._operands.get(operand, ()):
             relation, property_, member_of, _ = source.key
-            if relation == TRIPLE_NUMBER and member_of == NONE:
-                if property_ not in (NONE, self.type_id):
-                    yield source, rows[rows[:, 1] == property_][:, [0, 2]]
+            wide = property_ in (NONE, self.type_id)
+            if relation == TRIPLE_NUMBER and member_of == NONE and not wide:
+                yield source, rows[rows[:, 1] == property_][:, [0, 2]]
 
 
 def _filled(rows: Ids, columns: list[int | None]) -> Ids:

@@ -28,7 +28,6 @@ from corollary.engines.spark.packing import (
     STATE,
     Gathering,
     Key,
-    Packed,
     chunks_of,
     partition_of,
     report_of,
@@ -62,7 +61,7 @@ def split_triples(rows: Ids, type_id: int) -> Iterator[tuple[Key, Ids]]:
 
 
 def _split(
-    rows: Ids, column: int, key: Callable[[int], Key], type_id: int | None
+    rows: Ids, column: int, key: Callable[[int], Key], type_id: int = NONE
 ) -> Iterator[tuple[Key, Ids]]:
     if not len(rows):
         return
@@ -71,7 +70,7 @@ def _split(
     for label, part in zip(labels.tolist(), np.split(order, starts[1:]), strict=True):
         left = np.delete(rows[part], column, axis=1)
         if label == type_id:
-            yield from _split(left, 1, lambda c: (TRIPLE_NUMBER, type_id, c, 1), None)
+            yield from _split(left, 1, lambda c: (TRIPLE_NUMBER, type_id, c, 1))
         else:
             yield key(label), left
 
@@ -80,7 +79,7 @@ def narrow(key: Key, rows: Ids, type_id: int, extra: int = 0) -> Iterator[tuple[
     """Facts of a wide relation as facts of narrow ones; the last `extra` columns stay."""
     if key[0] == TRIPLE_NUMBER and key[2] == NONE and key[1] in (NONE, type_id):
         if key[1] == type_id:
-            found = _split(rows, 1, lambda c: (TRIPLE_NUMBER, type_id, c, 1), None)
+            found = _split(rows, 1, lambda c: (TRIPLE_NUMBER, type_id, c, 1))
         else:
             found = split_triples(rows, type_id)
         for (relation, property_, member_of, columns), part in found:
@@ -386,7 +385,7 @@ def summed(rows: Ids) -> Ids:
     if not len(rows):
         return rows
     if rows.shape[1] == 1:
-        return rows.sum(axis=0, keepdims=True).astype(np.uint32)
+        return np.array([[rows.sum()]], np.uint32)
     keys = keys_of(rows[:, :-1])
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
@@ -501,6 +500,17 @@ class Fetch:
                     chosen |= contains(ids, rows[:, column])
                 rows = rows[chosen]
             out.add(self.number, kind, key, rows)
+        yield from out.take()
+
+
+@dataclass(frozen=True)
+class Links:
+    """The pairs of two different terms."""
+
+    def __call__(self, batches: Batches) -> Batches:
+        out = Gathering()
+        for _, kind, key, rows in chunks_of(batches):
+            out.add(0, kind, key, rows[rows[:, 0] != rows[:, 1]])
         yield from out.take()
 
 

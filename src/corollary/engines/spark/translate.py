@@ -102,8 +102,7 @@ class Translation:
         for grouping in rule.groupings:
             source = self._grouped(grouping)
             body.append(AtomOf(source, grouping.outer))
-        for atom in present:
-            body.append(self._projected(atom, rule.bound))
+        body += [self._projected(atom, rule.bound) for atom in present]
         if any(
             self._size(a.source) == 0
             and a.source.operand in self.operands
@@ -230,7 +229,7 @@ def delta_readings(
 def body_readings(
     translation: Translation, rule: CompiledRule, *, unproved: bool, several: bool
 ) -> Iterator[Reading]:
-    """The body in `f`; or exactly one of its facts (at least two if `several`) in `p`, not in `f`."""
+    """The body in `f`; or exactly one of its facts (at least two if `several`) in `p` only."""
     t = translation
     absent = t.atoms("n", rule.negated)
     if not unproved:

@@ -1,0 +1,214 @@
+"""What a few facts may join with, looked up in many.
+
+The values that few facts give to the variables of a rule tell which facts its other atoms may
+match: those with one of these values in a column. They are fetched for all rules in one job, then
+those of the next atoms, and so on; the embedded engine does the rest. It may see more facts than it
+needs, but it misses none that an instance with one of the few facts could use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corollary.core.compile import CompiledRule, Pattern, constant_id, covers
+from corollary.core.dictionary import Ids
+from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.task import contains
+from corollary.lang.stratify import Predicate
+
+# Ids that a look-up may ask for: with more, a plan of local steps takes less time.
+MANY = 300_000
+
+Wanted = dict[Predicate, dict[int, Ids] | None]
+
+
+@dataclass
+class _Search:
+    """One rule, begun at one atom: what its variables may be, and the atoms to come."""
+
+    values: dict[int, Ids]
+    pending: list[Pattern]
+    negated: Sequence[Pattern]
+
+
+class Lookups:
+    """What instances that begin with few facts can use of `facts` and `negative`."""
+
+    def __init__(
+        self, facts: SparkFacts, negative: SparkFacts | None, extra: Any | None = None
+    ) -> None:
+        self._facts = facts
+        self._negative = facts if negative is None else negative
+        self._extra = extra  # facts of the driver that atoms may also match
+        self._searches: list[_Search] = []
+        self._seen: dict[str, Any] = {}
+
+    def begin(
+        self, rule: CompiledRule, start: Pattern, facts: Any, pending: Sequence[Pattern]
+    ) -> None:
+        """Begin at an atom of a rule, or at its head, with facts of the driver."""
+        values = _bound(start, self._tables(facts, start), {})
+        if values is not None:
+            self._searches.append(_Search(values, list(pending), rule.negated))
+
+    def run(self) -> tuple[Any, Any] | None:
+        """Facts and negative facts for the embedded engine; None if they would be too many."""
+        while live := [search for search in self._searches if search.pending]:
+            wanted: Wanted = {}
+            steps = []
+            for search in live:
+                found = self._next(search)
+                if found is None:
+                    return None
+                pattern, column, ids = found
+                if not self._want(wanted, self._facts, pattern, column, ids):
+                    return None
+                steps.append((search, pattern))
+            if _size(wanted) > MANY:
+                return None
+            view = self._view(self._facts, wanted, "f")
+            for search, pattern in steps:
+                search.pending.remove(pattern)
+                parts = self._tables(view, pattern)
+                if self._extra is not None:
+                    parts += self._tables(self._extra, pattern)
+                values = _bound(pattern, parts, search.values)
+                if values is None:
+                    search.pending, search.negated = [], ()
+                else:
+                    search.values = values
+        wanted = {}
+        for search in self._searches:
+            for pattern in search.negated:
+                column, ids = _least(pattern, search.values)
+                if not self._want(wanted, self._negative, pattern, column, ids):
+                    return None
+        if _size(wanted) > MANY:
+            return None
+        return self._view(self._facts, {}, "f"), self._view(self._negative, wanted, "n")
+
+    def _next(self, search: _Search) -> tuple[Pattern, int | None, Ids] | None:
+        """The atom with the fewest values in one of its columns."""
+        found = [(pattern, *_least(pattern, search.values)) for pattern in search.pending]
+        known = [one for one in found if one[1] is not None]
+        if known:
+            return min(known, key=lambda one: len(one[2]))
+        return found[0] if found else None
+
+    def _want(
+        self, wanted: Wanted, facts: SparkFacts, pattern: Pattern, column: int | None, ids: Ids
+    ) -> bool:
+        """Ask for what a pattern may match; false if that is a whole large relation."""
+        if facts.base is None:
+            return True
+        for predicate, count in facts.base.counts.items():
+            if not covers(pattern.predicate, predicate):
+                continue
+            place, chosen = column, ids
+            if pattern.wide and column is not None:
+                narrow = self._narrowed(pattern, predicate, column, ids)
+                if narrow is None:
+                    continue
+                place = None if narrow < 0 else narrow
+            if place is None:
+                if count > facts.workspace.small // 4:
+                    return False
+                wanted[predicate] = None
+            elif wanted.get(predicate, {}) is not None:
+                places = wanted.setdefault(predicate, {})
+                assert places is not None
+                before = places.get(place)
+                places[place] = chosen if before is None else np.union1d(before, chosen)
+        return True
+
+    def _narrowed(
+        self, pattern: Pattern, predicate: Predicate, column: int, ids: Ids
+    ) -> int | None:
+        """The column of a narrow predicate; -1 for all of its facts, None for none of them."""
+        if column == 0:
+            return 0
+        dictionary = self._facts.workspace.dictionary
+        if len(pattern.arguments) == 3 and column == 1:
+            assert predicate.property is not None
+            return -1 if dictionary.id(predicate.property) in ids else None
+        if predicate.member_of is None:
+            return 1
+        return -1 if dictionary.id(predicate.member_of) in ids else None
+
+    def _tables(self, facts: Any, pattern: Pattern) -> list[list[Ids]]:
+        """The columns of all facts that a pattern may match."""
+        number = self._facts.workspace.dictionary.id
+        parts = []
+        for predicate in facts.predicates():
+            if not covers(pattern.predicate, predicate):
+                continue
+            rows = facts.rows(predicate)
+            columns = [rows[:, at] for at in range(rows.shape[1])]
+            if pattern.wide:
+                if predicate.member_of is not None:
+                    columns.append(np.full(len(rows), number(predicate.member_of), np.uint32))
+                if len(pattern.arguments) == 3:
+                    assert predicate.property is not None
+                    columns.insert(1, np.full(len(rows), number(predicate.property), np.uint32))
+            parts.append(columns)
+        return parts
+
+    def _view(self, facts: SparkFacts, wanted: Wanted, name: str) -> Any:
+        """What was fetched so far."""
+        if facts.base is None:
+            return facts.small
+        known = self._seen.setdefault(name, facts.workspace.embedded.facts({}))
+        if wanted:
+            fetched = facts.base.fetch(wanted)
+            known = self._seen[name] = known.union(fetched)
+        return known.difference(facts.removed).union(facts.small)
+
+
+def _size(wanted: Wanted) -> int:
+    return sum(len(ids) for places in wanted.values() if places for ids in places.values())
+
+
+def _least(pattern: Pattern, values: Mapping[int, Ids]) -> tuple[int | None, Ids]:
+    """The column of a pattern with the fewest possible values."""
+    best: tuple[int | None, Ids] = (None, np.zeros(0, np.uint32))
+    for column, argument in enumerate(pattern.arguments):
+        if argument < 0:
+            ids = np.array([constant_id(argument)], np.uint32)
+        elif argument in values:
+            ids = values[argument]
+        else:
+            continue
+        if best[0] is None or len(ids) < len(best[1]):
+            best = column, ids
+    return best
+
+
+def _bound(
+    pattern: Pattern, parts: list[list[Ids]], values: Mapping[int, Ids]
+) -> dict[int, Ids] | None:
+    """What the variables may be when a pattern matches too; None if nothing matches."""
+    found: dict[int, list[Ids]] = {variable: [] for variable in pattern.variables}
+    matched = False
+    for columns in parts:
+        chosen = np.ones(len(columns[0]) if columns else 1, bool)
+        first: dict[int, Ids] = {}
+        for argument, column in zip(pattern.arguments, columns, strict=True):
+            if argument < 0:
+                chosen &= column == constant_id(argument)
+            elif argument in first:
+                chosen &= column == first[argument]
+            else:
+                first[argument] = column
+                if argument in values:
+                    chosen &= contains(values[argument], column)
+        if chosen.any():
+            matched = True
+            for variable, column in first.items():
+                found[variable].append(column[chosen])
+    if not matched:
+        return None
+    return {**values, **{v: np.unique(np.concatenate(ids)) for v, ids in found.items() if ids}}
