@@ -43,16 +43,8 @@ def build(
     programs. Without a `session` the one that runs is used, or one is started at `master`.
     `on_progress` is told of every stage and round. A build that fails leaves nothing.
 
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "data.nt").write_text(
-    ...     "<urn:ann> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:Student> .\\n"
-    ...     "<urn:Student> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:Person> .\\n"
-    ... )
-    >>> built = build(folder / "store", folder / "data.nt", rules="rhodf", master="local[1]")
-    >>> built.explicit, built.facts, built.version
-    (2, 3, 1)
+        spark.build("univ.store", ["univ-bench.owl", "data/*.nt"], master="local[*]")
+        spark.build("univ.store", ["s3a://bucket/univ/", frame], rules="rdfs", session=session)
     """
     with _installed():
         from corollary.knowledge_base.spark import pipeline
@@ -92,6 +84,8 @@ def update(
     committed is exactly what the materialization differs by. Blank nodes of a document that is
     inserted are its own, unless `keep_labels`; deleted ones are those that the store shows under
     the same label. `batch` names the change in the commit, for those who must not make it twice.
+
+        spark.update("univ.store", insert=["new.nt"], delete=["old.nt"], session=session)
     """
     with _installed():
         from corollary.knowledge_base.spark import updating

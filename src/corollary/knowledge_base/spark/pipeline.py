@@ -78,30 +78,7 @@ def build(
                 _measure(stage, done)
             with stages.stage("commit") as stage, explained("commit"):
                 add_new_terms(writer, dictionary)
-                explicit = done.engine.frame(done.explicit)
-                rows = stored.fact_rows(
-                    explicit, writer.width, explicit=True, version=writer.version
-                ).union(
-                    stored.fact_rows(
-                        done.derived, writer.width, explicit=False, version=writer.version
-                    )
-                )
-                files = write_facts(
-                    rows,
-                    store.facts.folder,
-                    writer.id,
-                    rows=sum(loaded.rows.values()) + done.count,
-                    type_id=loaded.constants[TYPE],
-                    least=cores,
-                )
-                writer.add_fact_files(files)
-                written = [store.facts.folder / file for file in files]
-                found = stored.counts(
-                    read_files(session, written, stored.fact_columns(writer.width))
-                )
-                stage.rows = sum(total for _, total in found.values())
-                stage.bytes = sum(stored.sizes(written))
-                stage.skew = skew(stored.sizes(written) or [1])
+                found = _write(session, writer, loaded, done, stage, cores)
             counts = {
                 name: Count(_width(name, loaded, program), *numbers)
                 for name, numbers in found.items()
@@ -141,6 +118,37 @@ def build(
         loaded.skipped,
         loaded.samples,
     )
+
+
+def _write(
+    session: SparkSession,
+    writer: Writer,
+    loaded: Loaded,
+    done: distributed.Materialized,
+    stage: Stage,
+    cores: int,
+) -> dict[str, tuple[int, int]]:
+    """Write explicit and derived facts; how many there are of each relation."""
+    width, version, folder = writer.width, writer.version, writer.store.facts.folder
+    explicit = done.engine.frame(done.explicit)
+    rows = stored.fact_rows(explicit, width, explicit=True, version=version).union(
+        stored.fact_rows(done.derived, width, explicit=False, version=version)
+    )
+    files = write_facts(
+        rows,
+        folder,
+        writer.id,
+        rows=sum(loaded.rows.values()) + done.count,
+        type_id=loaded.constants[TYPE],
+        least=cores,
+    )
+    writer.add_fact_files(files)
+    written = [folder / file for file in files]
+    found = stored.counts(read_files(session, written, stored.fact_columns(width)))
+    stage.rows = sum(total for _, total in found.values())
+    stage.bytes = sum(stored.sizes(written))
+    stage.skew = skew(stored.sizes(written) or [1])
+    return found
 
 
 def add_terms(session: SparkSession, writer: Writer, loaded: Loaded, stages: Stages) -> DataFrame:
