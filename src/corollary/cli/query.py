@@ -12,11 +12,11 @@ from corollary.cli.progress import Clock, Limits, Progress
 from corollary.errors import InvalidInput, Source
 from corollary.files.facts import replace_file
 from corollary.knowledge_base.base import KnowledgeBase
+from corollary.knowledge_base.hybrid import MODES
 from corollary.knowledge_base.rules import NO_RULES, read_rules
 from corollary.query.results import TripleTable
 from corollary.query.write import FORMATS, encoded
 
-MODES = ("materialized", "hybrid")
 _SUFFIXES = (".rq", ".sparql")
 
 
@@ -140,14 +140,13 @@ def _loaded(options: argparse.Namespace, progress: Progress) -> KnowledgeBase:
 def _opened(options: argparse.Namespace, store: str) -> KnowledgeBase:
     if options.rules:
         raise InvalidInput("E564", "--rules is for --data", "a store has rules of its own")
-    stores: Any = KnowledgeBase
-    kb: KnowledgeBase = stores.open(
+    kb = KnowledgeBase.open(
         store,
         at_version=options.at_version,
         threads=options.threads,
         limit_memory=options.limit_memory,
     )
-    mode = getattr(kb, "mode", MODES[0])
+    mode = kb.mode
     if options.mode not in (None, mode):
         raise InvalidInput(
             "E564",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.knowledge_base.equality import EqualityMaintainer
+from corollary.knowledge_base.hybrid import triple_ids
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Variable
 from corollary.query.database import Database
@@ -86,9 +86,7 @@ class Unfolded:
 
     def answer(self, pattern: Pattern, admissible: Mapping[int, Ids]) -> Ids:
         """Derive the triples that match."""
-        hybrid: Any = import_module("corollary.knowledge_base.hybrid")
-        found: Ids = hybrid.triple_ids(self._kb, pattern, dict(admissible))
-        return found
+        return triple_ids(self._kb, pattern, admissible)
 
     def tree(self, pattern: Pattern) -> str:
         """The proof tree of a pattern, with leaves and sizes."""
@@ -97,8 +95,7 @@ class Unfolded:
             Variable(f"v{place}") if term is None else known(term)
             for place, term in enumerate(pattern)
         )
-        kb: Any = self._kb
-        return str(kb.explain_plan(Atom(TRIPLE, terms)))
+        return str(self._kb.explain_plan(Atom(TRIPLE, terms)))
 
     def stamp(self) -> Hashable:
         """The version."""
@@ -111,7 +108,7 @@ class Queries:
     def __init__(self, kb: KnowledgeBase) -> None:
         limits = _limits(kb._engine)
         self._versions: dict[Predicate, int] = {}
-        if getattr(kb, "mode", "materialized") == "hybrid":
+        if kb.mode == "hybrid":
             self.engine = QueryEngine(HybridDatabase(Unfolded(kb), **limits), kb._dictionary)
         else:
             source = Materialized(kb, self._versions)

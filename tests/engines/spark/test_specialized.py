@@ -47,4 +47,5 @@ def states(engine: Any) -> list[set[str]]:
 def test_axiom_comes_and_goes(spark: SparkSession) -> None:
     from corollary.engines.spark.engine import SparkEngine
 
-    assert states(SparkEngine(Dictionary(), spark)) == states(ColumnarEngine(Dictionary()))
+    engine = SparkEngine(Dictionary(), ColumnarEngine, spark)
+    assert states(engine) == states(ColumnarEngine(Dictionary()))

@@ -41,7 +41,7 @@ def read_files(session: SparkSession, files: Iterable[Path], schema: str) -> Dat
 
 
 def _written(frame: DataFrame, folder: Path, name: str) -> list[str]:
-    target = folder / name
+    target = (folder / name).resolve()  # Spark takes a relative path for one of its own folder
     frame.write.option("compression", "zstd").option(_QUIET, "false").parquet(target.as_uri())
     for checksum in target.glob(".*.crc"):
         checksum.unlink()
