@@ -37,6 +37,7 @@ import numpy as np
 from corollary.algorithms.aggregates import is_internal
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
+from corollary.algorithms.hybrid_asking import Asked, Asking, admitted, reader_of, wanted
 from corollary.algorithms.hybrid_cleanup import candidates, duplicates
 from corollary.algorithms.hybrid_goals import Goal, Patterns, free, goal_of, is_asked, is_wide
 from corollary.algorithms.hybrid_rewrite import Rewriting, Rules, Size, rewrite
@@ -52,17 +53,16 @@ from corollary.core.compile import (
     compile_rule,
     covers,
     home,
-    home_terms,
 )
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Engine, F, Facts
+from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.core.tables import encode, joined, narrow_atoms
 from corollary.errors import OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, Aggregate, Atom, Constant, Rule, Variable
+from corollary.lang.syntax import TRIPLE, Aggregate, Atom, Rule
 
 _VIOLATED = "VIOLATED"  # the relation of a constraint, with its number
 _PLANS = 512  # kinds of queries whose rules are kept
@@ -368,7 +368,7 @@ class Hybrid(Generic[F]):
         `admissible` holds sets of ids for places of the atom that have variables: only answers with
         one of these there are wanted.
         """
-        asking = _Asking(query, admissible or {}, self.engine.dictionary, self._computes)
+        asking = Asking(query, admissible or {}, self.engine.dictionary, self._computes)
         wide = home(query)
         roots: dict[Goal, Ids] = {}
         narrow = True
@@ -377,7 +377,7 @@ class Hybrid(Generic[F]):
             asked = asking.of(query)
             if asked is not None:
                 roots[Goal(wide, asked.bound)] = asked.rows
-        found: list[tuple[Atom, _Asked]] = []
+        found: list[tuple[Atom, Asked]] = []
         for atom in narrow_atoms(query, self._narrow):
             asked = asking.of(atom)
             if asked is not None:
@@ -456,9 +456,9 @@ class Hybrid(Generic[F]):
 
     def look_up(self, query: Atom, facts: F) -> F:
         """Those of the facts that match an atom; nothing is derived."""
-        return self._look_up(_Asking(query, {}, self.engine.dictionary).all(query, facts), facts)
+        return self._look_up(Asking(query, {}, self.engine.dictionary).all(query, facts), facts)
 
-    def _look_up(self, found: Sequence[tuple[Atom, _Asked]], facts: F) -> F:
+    def _look_up(self, found: Sequence[tuple[Atom, Asked]], facts: F) -> F:
         """The facts that match atoms with the values that are asked for."""
         whole: list[Predicate] = []
         readers: list[CompiledRule] = []
@@ -474,13 +474,13 @@ class Hybrid(Generic[F]):
             key = (predicate, asked.bound, number, tuple(asked.admitted), shape)
             reader = self._readers.get(key)
             if reader is None:
-                rule = _reader(predicate, asked, number, shape)
+                rule = reader_of(predicate, asked, number, shape)
                 reader = self._readers[key] = compile_rule(rule, self.engine.dictionary)
             readers.append(reader)
             if any(asked.bound):
-                tables[_wanted(number, asked.bound)] = asked.rows
+                tables[wanted(number, asked.bound)] = asked.rows
             for place, ids in asked.admitted.items():
-                tables[_admitted(place)] = ids.reshape(-1, 1)
+                tables[admitted(place)] = ids.reshape(-1, 1)
         matching = facts.only(whole)
         if readers:
             within = facts.union(self.engine.facts(tables)) if tables else facts
@@ -524,116 +524,6 @@ class Hybrid(Generic[F]):
     @cached_property
     def _strata(self) -> CompiledStrata:
         return CompiledStrata(self.program.rules, self.engine.dictionary)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """Values for the terms that a predicate leaves open: rows of the bound ones, sets of others."""
-
-    bound: tuple[bool, ...]
-    rows: Ids
-    admitted: Mapping[int, Ids]
-
-    def shape(self, atom: Atom) -> tuple[int, ...]:
-        """Which of the open terms are the same variable."""
-        numbers: dict[object, int] = {}
-        return tuple(
-            [
-                numbers.setdefault(term if isinstance(term, Variable) else at, at)
-                for at, term in enumerate(home_terms(atom))
-            ]
-        )
-
-
-class _Asking:
-    """A query with its sets of admissible values."""
-
-    def __init__(
-        self,
-        query: Atom,
-        admissible: Mapping[int, Ids],
-        dictionary: Dictionary,
-        computes: bool = False,
-    ) -> None:
-        self._query = query
-        # A number that no one has seen so far may be computed by an aggregate.
-        self._find = dictionary.id if computes else dictionary.find
-        self._sets = {place: np.unique(ids) for place, ids in admissible.items()}
-        self._labels: dict[int, frozenset[Constant]] = {
-            place: frozenset(dictionary.terms(self._sets[place].tolist()))
-            for place in (1, 2)
-            if query.relation == TRIPLE and place in self._sets
-        }
-
-    def all(self, query: Atom, facts: Facts) -> list[tuple[Atom, _Asked]]:
-        """What is asked of each predicate that has facts."""
-        atoms = narrow_atoms(query, facts.predicates())
-        return [(atom, asked) for atom in atoms if (asked := self.of(atom)) is not None]
-
-    def of(self, atom: Atom) -> _Asked | None:
-        """What is asked of a predicate that the query covers; None if nothing can match."""
-        predicate = home(atom)
-        places: tuple[int, ...] = tuple(range(len(atom.terms)))
-        if atom.relation == TRIPLE and predicate.property is not None:
-            labels = (predicate.property, predicate.member_of)
-            for place, label in enumerate(labels, 1):
-                if label is not None and label not in self._labels.get(place, (label,)):
-                    return None
-            places = (0,) if predicate.member_of is not None else (0, 2)
-        columns: dict[int, Ids] = {}
-        sets: dict[int, Ids] = {}
-        for at, place in enumerate(places):
-            term = atom.terms[place]
-            if not isinstance(term, Variable):
-                term_id = self._find(term)
-                if term_id is None:
-                    return None
-                columns[at] = np.array([term_id], np.uint32)
-                if isinstance(self._query.terms[place], Variable) and place in self._sets:
-                    sets[at] = self._sets[place]
-            elif place in self._sets:
-                sets[at] = self._sets[place]
-        if any(not len(ids) for ids in sets.values()):
-            return None
-        free_sets = {at: ids for at, ids in sets.items() if at not in columns}
-        if free_sets:
-            driving = min(free_sets, key=lambda at: len(free_sets[at]))
-            columns[driving] = sets.pop(driving)
-        rows = max((len(ids) for ids in columns.values()), default=0)
-        table = np.zeros((rows, len(columns)), np.uint32)
-        for number, at in enumerate(sorted(columns)):
-            table[:, number] = columns[at]
-        bound = tuple([at in columns for at in range(len(places))])
-        return _Asked(bound, table, sets)
-
-
-def _reader(predicate: Predicate, asked: _Asked, number: int, shape: tuple[int, ...]) -> Rule:
-    """P(…) :- wanted(…), P(…), admitted(…): the facts of a predicate that match."""
-    terms = [Variable(f"v{place}") for place in shape]
-    atom = _atom(predicate, terms)
-    body = [atom]
-    if any(asked.bound):
-        chosen = tuple(t for t, bound in zip(terms, asked.bound, strict=True) if bound)
-        body.append(Atom(_wanted(number, asked.bound).relation, chosen))
-    body += [Atom(_admitted(at).relation, (terms[at],)) for at in asked.admitted]
-    return Rule(atom, tuple(body))
-
-
-def _atom(predicate: Predicate, terms: Sequence[Variable]) -> Atom:
-    if predicate.relation != TRIPLE:
-        return Atom(predicate.relation, tuple(terms))
-    if predicate.member_of is not None:
-        return Atom(TRIPLE, (terms[0], TYPE, predicate.member_of))
-    assert predicate.property is not None, "only narrow predicates are looked up"
-    return Atom(TRIPLE, (terms[0], predicate.property, terms[1]))
-
-
-def _wanted(number: int, bound: tuple[bool, ...]) -> Predicate:
-    return Predicate(f"WANTED {number} {''.join('bf'[not b] for b in bound)}")
-
-
-def _admitted(place: int) -> Predicate:
-    return Predicate(f"ADMITTED {place}")
 
 
 def _projected(rows: Ids, goal: Goal, wider: Goal) -> Ids:
