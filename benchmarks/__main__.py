@@ -21,6 +21,7 @@ from benchmarks import (
     rdf_load,
     rule_change,
     rules10k,
+    spark,
     updates,
 )
 from benchmarks.report import DATA, Benchmark, Options, Row, machine, report, table, written
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         ontology,
         rdf_load,
         equality,
+        spark,
     )
 }
 
