@@ -26,6 +26,7 @@ from benchmarks import (
     reasoners,
     rules,
     rules10k,
+    spark,
     spark_pipeline,
     sparql,
     store,
@@ -67,6 +68,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         spark_pipeline,
         store,
         sparql,
+        spark,
     )
 }
 

@@ -152,9 +152,10 @@ class HybridSpecialized(Specialized[F]):
         }
         return (*cases, *late)
 
-    def _follow(self, inserted: F, deleted: F, about: Changes[F] | None) -> Changes[F]:
-        self.hybrid.also = self._deciding()
-        return super()._follow(inserted, deleted, about)
+    def _turn(self) -> None:
+        super()._turn()
+        if hasattr(self, "_main"):
+            self.hybrid.also = self._deciding()
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of E and Π; the answer is by what the facts that are kept differ."""
