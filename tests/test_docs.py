@@ -82,9 +82,10 @@ def test_programs_in_the_docs_parse(path: Path) -> None:
 
 PAGES = [
     *sorted((ROOT / "docs" / "algorithms").glob("*.md")),
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("explain", "generate", "modules", "sparql", "store")
+        for name in ("explain", "generate", "getting-started", "modules", "sparql", "store")
     ),
 ]
 
@@ -140,6 +141,7 @@ PYTHON_PAGES = (
     "sparql.md",
     "specialize.md",
     "store.md",
+    "tutorials/ontology.md",
 )
 
 

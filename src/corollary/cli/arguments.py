@@ -111,3 +111,10 @@ def print_skipped(skipped: int, samples: Sequence[Skipped]) -> None:
             print(f"  {sample}", file=sys.stderr)
         if skipped > _SAMPLES:
             print("  …", file=sys.stderr)
+
+
+def print_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Names and values in two columns, on stderr."""
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}", file=sys.stderr)

@@ -21,6 +21,7 @@ from corollary.cli.arguments import (
     add_rules,
     describe_skipped,
     positive,
+    print_rows,
     print_skipped,
 )
 from corollary.cli.progress import Clock, Limits, Progress
@@ -385,8 +386,7 @@ def print_statistics(report: dict[str, Any]) -> None:
         *((f"instances, {phase}", f"{n:,}") for phase, n in report["derivations"].items()),
         ("seconds", ", ".join(f"{phase} {spent:.2f}" for phase, spent in seconds.items())),
     ]
-    for name, value in rows:
-        print(f"{name:<23} {value}", file=sys.stderr)
+    print_rows(rows)
 
 
 def print_inconsistencies(found: list[dict[str, Any]]) -> None:

@@ -6,10 +6,9 @@ import argparse
 import importlib
 import importlib.util
 import json
-import sys
 from typing import Any
 
-from corollary.cli.arguments import natural, print_skipped
+from corollary.cli.arguments import natural, print_rows, print_skipped
 from corollary.errors import OperationFailed
 from corollary.knowledge_base.engines import ENGINES
 
@@ -74,8 +73,7 @@ def print_report(report: dict[str, Any], options: argparse.Namespace) -> None:
             *((f"instances, {phase}", f"{n:,}") for phase, n in report["derivations"].items() if n),
             ("seconds", ", ".join(f"{p} {s:.2f}" for p, s in report["seconds"].items())),
         ]
-        for name, value in rows:
-            print(f"{name:<24}{value}", file=sys.stderr)
+        print_rows(rows)
 
 
 def print_samples(report: dict[str, Any]) -> None:

@@ -57,7 +57,7 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--changes",
         metavar="FILE",
-        help="write what has changed: .rdfp (RDF Patch), .arrow, .parquet, or text",
+        help="write what has changed: .rdfp (RDF Patch), .arrow, .parquet, or text; - prints it",
     )
     parser.add_argument(
         "--on-error",
@@ -104,7 +104,14 @@ def update(options: argparse.Namespace) -> None:
         from corollary.knowledge_base.differences import diff  # loads the compiler
 
         found = diff(store, before, report["version"])
-        found.write(options.changes, _SUFFIXES.get(Path(options.changes).suffix, "text"), "all")
+        suffix = Path(options.changes).suffix
+        if options.changes != "-":
+            found.write(options.changes, _SUFFIXES.get(suffix, "text"), "all")
+        elif options.json:
+            report["changes"] = list(found.lines("all"))
+        else:
+            for line in found.lines("all"):
+                print(line)
     print_report(report, options)
     print_samples(report)
 
