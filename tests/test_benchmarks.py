@@ -432,3 +432,14 @@ def test_a_peer_that_is_absent_or_fails_has_a_row() -> None:
     row = closing.peer("other", failing, None, {}, timeout=60)
     assert row["engine"] == "other"
     assert "that went wrong" in row["failed"]
+
+
+def test_store(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run(capsys, "store", "--scale", "1")
+    assert len(rows) == 6
+    assert not any("failed" in row for row in rows)
+    facts = {row["facts"] for row in rows if "facts" in row}
+    assert len(facts) == 1
+    [one] = [row for row in rows if "median_bytes" in row]
+    assert one["correct"]
+    assert one["max_bytes"] < 50_000  # kilobytes, not the store

@@ -19,7 +19,7 @@ from corollary.lang import reference
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, is_auxiliary
-from corollary.store import Store, compaction
+from corollary.store import Store, compaction, slices
 from corollary.store.changes import between
 from tests.streams import Stream, stream
 
@@ -62,6 +62,7 @@ def test_oracle_streams_through_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str
 ) -> None:
     monkeypatch.setattr(compaction, "SMALL_FILES", 3)
+    monkeypatch.setattr(slices, "ROWS", 8)
     found = writable(seed)
     path = tmp_path / "s"
     KnowledgeBase(found.program).save(path)

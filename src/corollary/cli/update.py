@@ -167,7 +167,7 @@ def _in_process(options: argparse.Namespace, store: Store) -> dict[str, Any]:
     spent = time.perf_counter() - opened
     update_ = tx.changes.statistics.seconds["update"]
     seconds = {"open": opened - started, "update": update_, "commit": spent - update_}
-    return _report(kb, store, tx.changes, seconds)
+    return _report(store, tx.changes, seconds)
 
 
 def _patched(options: argparse.Namespace, store: Store) -> dict[str, Any]:
@@ -188,16 +188,14 @@ def _patched(options: argparse.Namespace, store: Store) -> dict[str, Any]:
     if not done:
         raise InvalidInput("E310", "the patch has no transaction", file=options.patch[0])
     seconds = {"open": opened - started, "update": time.perf_counter() - opened}
-    return _report(kb, store, done[-1], seconds) | totals
+    return _report(store, done[-1], seconds) | totals
 
 
-def _report(
-    kb: KnowledgeBase, store: Store, changes: TransactionChanges, seconds: dict[str, float]
-) -> dict[str, Any]:
+def _report(store: Store, changes: TransactionChanges, seconds: dict[str, float]) -> dict[str, Any]:
     commit = store.commit(changes.version)
     statistics = changes.statistics
     return {
-        "version": kb.version,
+        "version": changes.version,
         "explicit": commit.statistics.explicit,
         "facts": commit.statistics.facts,
         "inserted": commit.statistics.inserted,

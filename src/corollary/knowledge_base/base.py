@@ -424,14 +424,16 @@ class KnowledgeBase:
         statistics = done.statistics
         assert statistics is not None, "an update has statistics"
         statistics.seconds["update"] = time.perf_counter() - started
+        version = self._version + 1
         if self._persistence is not None:
-            self._version = committed(self, asked, done, before, reader.prefixes, message, batch)
+            version = committed(self, asked, done, before, reader.prefixes, message, batch)
+            self._version = self._persistence.version  # small files may have been merged
         else:
-            self._version += 1
+            self._version = version
         self._prefixes, self._arities = reader.prefixes, reader.arities
         self._last = statistics
         return TransactionChanges(
-            self._version,
+            version,
             statistics,
             done.added_rules,
             done.removed_rules,

@@ -256,7 +256,7 @@ def committed(
     assert done.statistics is not None, "an update has statistics"
     after = kept.explicit
     try:
-        version = persistence.commit(
+        version: int = persistence.commit(
             Difference.of(done, asked, before, after),
             kept.program,
             prefixes,
@@ -269,4 +269,5 @@ def committed(
         new = asked.inserted.intersection(after).difference(before)
         kept.update(Changes(lost, new, done.removed_rules, done.added_rules))
         raise
-    return persistence.compacted(version)
+    persistence.compact()
+    return version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -232,16 +233,14 @@ class Persistence:
         self.version, self._relations, self.program = version, counts, program
         return version
 
-    def compacted(self, version: int) -> int:
+    def compact(self) -> None:
         """Merge small files if they have piled up; the version is then another one."""
-        if compaction.needed(self.store.facts.files(version)):
-            try:
+        if compaction.needed(self.store.facts.files(self.version)):
+            # Another writer may be faster, or there may be no room: then another time.
+            with suppress(OperationFailed):
                 made = compaction.compact(self.store)
-            except OperationFailed:  # another writer was faster, or there is no room: later
-                return version
-            if made is not None and made.version == version + 1:
-                self.version = version = made.version
-        return version
+                if made is not None and made.version == self.version + 1:
+                    self.version = made.version
 
     def _write(self, writer: Writer, difference: Difference) -> None:
         parts = [part for part in difference.parts() if len(part[2])]
@@ -341,7 +340,7 @@ def save(
         equality=equality,
         mode=mode,
     )
-    cache.write(store, version, columns_of(facts, explicit, dictionary), dictionary.arrays())
+    cache.write(store, version, [columns_of(facts, explicit, dictionary)], dictionary.arrays())
     return Persistence(
         store,
         dictionary,

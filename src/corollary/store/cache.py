@@ -14,7 +14,7 @@ import json
 import mmap
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,8 +50,11 @@ class Cached(NamedTuple):
     terms: TermArrays
 
 
-def write(store: Store, version: int, columns: Columns, terms: TermArrays) -> None:
-    """Write a cache, which takes the place of all others; without room for it there is none."""
+def write(store: Store, version: int, parts: Iterable[Columns], terms: TermArrays) -> bool:
+    """Write a cache, which takes the place of all others; without room for it there is none.
+
+    The parts have different labels.
+    """
     folder = store.path / CACHE
     new = folder / f".{uuid.uuid4().hex}"
     try:
@@ -61,7 +64,7 @@ def write(store: Store, version: int, columns: Columns, terms: TermArrays) -> No
             "version": version,
             "commit": store.commit(version).id,
             "terms": terms.terms,
-            "labels": _write_facts(new / _FACTS, columns),
+            "labels": _write_facts(new / _FACTS, parts),
         }
         _write_terms(new, terms)
         directory["sizes"] = {path.name: path.stat().st_size for path in new.iterdir()}
@@ -72,6 +75,8 @@ def write(store: Store, version: int, columns: Columns, terms: TermArrays) -> No
             shutil.rmtree(path, ignore_errors=True)
     except OSError:  # a full disk, or a folder that cannot be written to
         shutil.rmtree(new, ignore_errors=True)
+        return False
+    return True
 
 
 def read(store: Store, version: int) -> Cached | None:
@@ -99,20 +104,21 @@ def _directories(store: Store, version: int) -> list[tuple[int, Path, dict[str, 
     return found
 
 
-def _write_facts(path: Path, columns: Columns) -> list[list[Any]]:
+def _write_facts(path: Path, parts: Iterable[Columns]) -> list[list[Any]]:
     """All arrays in one file, by label; explicit facts that are all facts are written once."""
     labels: list[list[Any]] = []
     with path.open("wb") as file:
-        for label in sorted(columns.facts):
-            part, own = columns.facts[label], columns.explicit.get(label)
-            start = _append(file, part.values)
-            if own is None:
-                places = [0, 0]
-            elif len(own.values) == len(part.values):
-                places = [start, len(own.values)]
-            else:
-                places = [_append(file, own.values), len(own.values)]
-            labels.append([*label, part.arity, start, len(part.values), *places])
+        for columns in parts:
+            for label in sorted(columns.facts):
+                part, own = columns.facts[label], columns.explicit.get(label)
+                start = _append(file, part.values)
+                if own is None:
+                    places = [0, 0]
+                elif len(own.values) == len(part.values):
+                    places = [start, len(own.values)]
+                else:
+                    places = [_append(file, own.values), len(own.values)]
+                labels.append([*label, part.arity, start, len(part.values), *places])
     return labels
 
 

@@ -75,7 +75,7 @@ def compact(store: Store, *, full: bool = False, author: str | None = None) -> C
     if settles:  # what lies over an older cache cannot be told any more
         dictionary = open_terms(store.snapshot(version))
         made = columns(found, dictionary.find(TYPE))
-        cache.write(store, version, made, dictionary.arrays())
+        cache.write(store, version, [made], dictionary.arrays())
     return store.commit(version)
 
 

@@ -69,12 +69,13 @@ class Table:
         """The table at a version; that of the newest one is for the moment, and reused."""
         from deltalake import DeltaTable
 
+        newest = self.latest()
         with damaged(self.folder / LOG):
-            if version is not None and version != self.latest():
+            if version is not None and version != newest:
                 return DeltaTable(str(self.folder), version=version)
             if self._newest is None:
                 self._newest = DeltaTable(str(self.folder))
-            else:
+            elif self._newest.version() != newest:
                 self._newest.update_incremental()
             return self._newest
 

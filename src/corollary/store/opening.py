@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +12,11 @@ import pyarrow.compute as pc
 from corollary.core.dictionary import Dictionary
 from corollary.lang.syntax import TYPE
 from corollary.store import cache, parquet
-from corollary.store.columns import Columns, columns
+from corollary.store.columns import Columns, Label, Part, columns
 from corollary.store.delta import DataFile, damage
 from corollary.store.layout import TERMS_SCHEMA
 from corollary.store.rows import current
+from corollary.store.slices import slices
 from corollary.store.snapshot import Snapshot
 
 _MANY = 100_000  # rows after the cache, or
@@ -53,12 +55,26 @@ def open_columns(snapshot: Snapshot, *, keep: bool = True) -> Opened:
             return opened
     dictionary = Dictionary()
     _add_terms(dictionary, snapshot)
-    rows = current(parquet.read(snapshot.store.facts, snapshot.fact_data, snapshot.schema))
-    rows = rows.filter(pc.invert(rows["deleted"]))
-    opened = Opened(dictionary, columns(rows, dictionary.find(TYPE)), rows.slice(0, 0))
-    if keep:
-        cache.write(snapshot.store, snapshot.version, opened.columns, dictionary.arrays())
-    return opened
+    nothing = snapshot.schema.empty_table()
+    arrays = dictionary.arrays()
+    if keep and cache.write(snapshot.store, snapshot.version, _parts(snapshot, dictionary), arrays):
+        made = cache.read(snapshot.store, snapshot.version)
+        if made is not None and made.version == snapshot.version:
+            return Opened(dictionary, made.columns, nothing)
+    facts: dict[Label, Part] = {}
+    explicit: dict[Label, Part] = {}
+    for part in _parts(snapshot, dictionary):
+        facts |= part.facts
+        explicit |= part.explicit
+    return Opened(dictionary, Columns(facts, explicit), nothing)
+
+
+def _parts(snapshot: Snapshot, dictionary: Dictionary) -> Iterator[Columns]:
+    """The facts of a version as arrays, slice by slice."""
+    type_id = dictionary.find(TYPE)
+    for rows in slices(snapshot):
+        found = current(rows)
+        yield columns(found.filter(pc.invert(found["deleted"])), type_id)
 
 
 def open_terms(snapshot: Snapshot) -> Dictionary:

@@ -98,15 +98,20 @@ def _read(path: Path, file: DataFile, wanted: pa.Schema) -> Iterator[pa.Table]:
     if part.num_rows != file.rows:
         raise damage(path, f"it has {part.num_rows:,} rows instead of {file.rows:,}")
     with damaged(path):
-        yield pa.table(
-            [
-                part.column(field.name).cast(field.type)
-                if field.name in names
-                else pa.nulls(part.num_rows, field.type)
-                for field in wanted
-            ],
-            schema=wanted,
-        )
+        yield alike(part, wanted)
+
+
+def alike(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Rows with the columns of a schema; those that are missing are null."""
+    return pa.table(
+        [
+            rows.column(field.name).cast(field.type)
+            if field.name in rows.column_names
+            else pa.nulls(rows.num_rows, field.type)
+            for field in wanted
+        ],
+        schema=wanted,
+    )
 
 
 def _statistics(metadata: pq.FileMetaData) -> str:

@@ -1,0 +1,139 @@
+"""The rows of a version in slices of bounded size, for stores that are larger than memory.
+
+A slice has all rows of some relations, or all triples of some properties: rows of the same label
+(`columns`) are never apart. Files are in the order of relation and property, so that a slice is
+read from a few row groups of each, which their statistics tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from corollary.store import parquet
+from corollary.store.delta import damage, damaged
+from corollary.store.layout import TRIPLES
+from corollary.store.rows import NO_TERM
+from corollary.store.snapshot import Snapshot
+
+ROWS = 1 << 22  # of a slice: some 400 MB while it is worked on
+
+
+class _Slice(NamedTuple):
+    """Relations from one to another, or one of them with properties from one to another."""
+
+    first: str
+    last: str
+    low: int | None = None
+    high: int | None = None
+
+    def holds(self, rows: pa.Table) -> pa.Array:
+        """Which rows belong to it."""
+        relation = rows["relation"]
+        found = pc.and_(pc.greater_equal(relation, self.first), pc.less_equal(relation, self.last))
+        if self.low is None:
+            return found
+        label = pc.fill_null(rows["arg1"], NO_TERM)
+        inside = pc.and_(pc.greater_equal(label, self.low), pc.less_equal(label, self.high))
+        return pc.and_(found, inside)
+
+    def may_meet(self, group: pq.RowGroupMetaData) -> bool:
+        """Whether a row group may hold some, by its statistics."""
+        columns = {group.column(n).path_in_schema: n for n in range(group.num_columns)}
+        found = group.column(columns["relation"]).statistics
+        if found is None or not found.has_min_max:
+            return True
+        if found.max < self.first or found.min > self.last:
+            return False
+        label = group.column(columns["arg1"]).statistics
+        if self.low is None or found.min != found.max or label is None or not label.has_min_max:
+            return True
+        if self.low == NO_TERM:  # rows without a second argument are in no statistics
+            return True
+        return bool(label.max >= self.low and label.min <= self.high)
+
+
+def slices(snapshot: Snapshot, *, rows: int | None = None) -> Iterator[pa.Table]:
+    """The rows of a version, tombstones included; at most so many at once, if they can be cut."""
+    rows = ROWS if rows is None else rows
+    files = snapshot.fact_data
+    if sum(file.rows for file in files) <= rows:
+        yield parquet.read(snapshot.store.facts, files, snapshot.schema)
+        return
+    for one in _cut(_counted(snapshot), rows):
+        yield _read(snapshot, one)
+
+
+def _counted(snapshot: Snapshot) -> Counter[tuple[str, int]]:
+    """How many rows there are of each relation and second argument."""
+    counts: Counter[tuple[str, int]] = Counter()
+    for file in snapshot.fact_data:
+        path = snapshot.store.facts.folder / file.path
+        if not path.is_file():
+            raise damage(path, "the file is missing")
+        with damaged(path):
+            found = pq.ParquetFile(path, read_dictionary=["relation"])
+            for group in range(found.num_row_groups):
+                part = found.read_row_group(group, columns=["relation", "arg1"])
+                for chunk in part.to_batches():
+                    relation = chunk.column("relation")
+                    labels = pc.fill_null(chunk.column("arg1"), NO_TERM).to_numpy()
+                    names = relation.dictionary.to_pylist()
+                    codes = relation.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+                    keys, sizes = np.unique((codes << 33) + labels + 1, return_counts=True)
+                    for key, size in zip(keys.tolist(), sizes.tolist(), strict=True):
+                        counts[names[key >> 33], (key & (2**33 - 1)) - 1] += size
+    return counts
+
+
+def _cut(counts: Counter[tuple[str, int]], rows: int) -> Iterator[_Slice]:
+    """Relations together while they are small, triples by ranges of properties."""
+    totals: Counter[str] = Counter()
+    for (relation, _), size in counts.items():
+        totals[relation] += size
+    waiting: list[str] = []
+    for relation in sorted(totals):
+        if waiting and sum(totals[name] for name in waiting) + totals[relation] > rows:
+            yield _Slice(waiting[0], waiting[-1])
+            waiting = []
+        if totals[relation] <= rows or relation != TRIPLES:
+            waiting.append(relation)  # a plain relation is one array, and not cut
+            continue
+        labels = sorted(label for name, label in counts if name == relation)
+        for low, high in _ranges(labels, [counts[relation, label] for label in labels], rows):
+            yield _Slice(relation, relation, low, high)
+    if waiting:
+        yield _Slice(waiting[0], waiting[-1])
+
+
+def _ranges(labels: Sequence[int], sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
+    """Ranges of labels with at most so many rows, or of one label with more."""
+    start, total = 0, 0
+    for number, size in enumerate(sizes):
+        if number > start and total + size > rows:
+            yield labels[start], labels[number - 1]
+            start, total = number, 0
+        total += size
+    yield labels[start], labels[-1]
+
+
+def _read(snapshot: Snapshot, one: _Slice) -> pa.Table:
+    parts = [snapshot.schema.empty_table()]
+    for file in snapshot.fact_data:
+        path = snapshot.store.facts.folder / file.path
+        with damaged(path):
+            found = pq.ParquetFile(path, page_checksum_verification=True)
+            metadata = found.metadata
+            groups = [
+                n for n in range(metadata.num_row_groups) if one.may_meet(metadata.row_group(n))
+            ]
+            for group in groups:
+                rows = found.read_row_group(group)
+                parts.append(parquet.alike(rows.filter(one.holds(rows)), snapshot.schema))
+    return pa.concat_tables(parts)
