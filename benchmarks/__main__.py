@@ -21,6 +21,7 @@ from benchmarks import (
     rdf_load,
     rule_change,
     rules10k,
+    spark,
     spark_pipeline,
     store,
     updates,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         ontology,
         rdf_load,
         equality,
+        spark,
         spark_pipeline,
         store,
     )

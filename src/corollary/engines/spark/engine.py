@@ -37,13 +37,17 @@ from corollary.lang.stratify import Predicate
 
 # Facts that the driver keeps: some megabytes, and less time than a few jobs.
 SMALL = 200_000
+# Edges of a linear recursion that every task gets all of: 8 bytes each, and as much to index them.
+EDGES = 5_000_000
 
 
 class SparkEngine:
     """Evaluates rules with Spark; starts a session when first needed, unless given one.
 
     `embedded` makes the engine of tasks and of the driver. Sets of at most `small` facts are kept
-    on the driver; others are cut into `partitions`.
+    on the driver; others are cut into `partitions`. The driver finishes when at most `finish` facts
+    wait to be exchanged; relations of at most `tiny` facts are sent everywhere, and so are at most
+    `edges` edges of a linear recursion.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class SparkEngine:
         partitions: int | None = None,
         finish: int | None = None,
         tiny: int | None = None,
+        edges: int = EDGES,
         on_report: Callable[[RoundReport], None] | None = None,
     ) -> None:
         self.dictionary = dictionary
@@ -64,6 +69,7 @@ class SparkEngine:
         )
         self._finish = min(small, FINISH) if finish is None else finish
         self._tiny = tiny
+        self._edges = edges
         self.on_report = on_report
         self.reports: list[RoundReport] = []
 
@@ -139,7 +145,8 @@ class SparkEngine:
             return Derived(kept, closed.instances, closed.rounds)
         if self._is_few(sets["d"]) and not any(rule.groupings for rule in rules):
             return self._close_few(rules, facts, delta, negative, on_round)
-        translation = self._translation(sets, rules, recursive=True)
+        tiny = self._edges if _is_forward(rules) else self._tiny
+        translation = self._translation(sets, rules, recursive=True, tiny=tiny)
         for rule in rules:
             head = translation.atom("f", rule.head)
             absent_atoms = translation.atoms("n", rule.negated)
@@ -405,6 +412,7 @@ class SparkEngine:
         rules: Sequence[CompiledRule],
         *,
         recursive: bool = False,
+        tiny: int | None = None,
     ) -> Translation:
         operands = {letter: facts for letter, facts in sets.items() if facts is not None}
         if not recursive:
@@ -417,7 +425,7 @@ class SparkEngine:
             self.workspace,
             operands,
             rules if recursive else (),
-            self._tiny,
+            self._tiny if tiny is None else tiny,
             groups=groups,
         )
 
@@ -494,6 +502,15 @@ class SparkEngine:
     def frame(self, facts: SparkFacts, *, triples: str = "triples", width: int = 3) -> DataFrame:
         """Facts as a DataFrame: relation, arg0, arg1, …"""
         return write(self.workspace, facts, triples, width)
+
+
+def _is_forward(rules: Sequence[CompiledRule]) -> bool:
+    """Whether there is one rule, R(x, z) :- R(x, y), E(y, z) with E another relation."""
+    if len(rules) != 1 or rules[0].negated or rules[0].conditions or rules[0].groupings:
+        return False
+    [rule] = rules
+    own = [p for p in rule.body if p.predicate is rule.head.predicate]
+    return len(rule.body) == 2 and len(own) == 1 and own[0].arguments[:1] == rule.head.arguments[:1]
 
 
 def _grouped(rule: CompiledRule) -> list[Pattern]:

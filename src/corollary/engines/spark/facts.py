@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
@@ -34,8 +33,11 @@ class SparkFacts:
         self.removed = workspace.embedded.facts({}) if removed is None else removed
         if self.base is None:
             self.removed = workspace.embedded.facts({})
-        self._apart_from: ref[SparkFacts] | None = None
-        self._within: ref[SparkFacts] | None = None
+        # What is known without looking: by tokens, so that no set keeps another one alive.
+        self._token = object()
+        self._parts: frozenset[object] = frozenset([self._token])  # sets that it contains
+        self._others: frozenset[object] = frozenset()  # sets that it has nothing in common with
+        self._wholes: frozenset[object] = frozenset()  # sets that contain it
 
     def __len__(self) -> int:
         base = 0 if self.base is None else len(self.base) - len(self.removed)
@@ -78,13 +80,21 @@ class SparkFacts:
             return self
         if not len(self):
             return other
+        found = self._union(other)
+        found._parts |= self._parts | other._parts
+        found._others = self._others & other._others
+        return found
+
+    def _union(self, other: SparkFacts) -> SparkFacts:
         if self.base is None and other.base is None:
             return self._spilled(self.small.union(other.small))
         if self.base is None:
-            return other.union(self)
+            return other._union(self)
         if other.base is None:
             return self._with_few(other)
         cut = self._cut(other, apart=self._is_apart(other))
+        if cut is None and (few := self._few_of(other)) is not None:
+            return few[0]._union(few[1])
         if cut is None:
             base = self._combined("union", other)
             few = self.small.union(other.small)
@@ -104,35 +114,37 @@ class SparkFacts:
             return self
         if self.base is None:
             gone = other.present(self.small)
-            return SparkFacts(self.workspace, self.small.difference(gone))._apart(other)
+            return self._left(SparkFacts(self.workspace, self.small.difference(gone)), other)
         if other.base is None:
-            inside = other.small if other.is_within(self) else self.base.present(other.small)
-            return SparkFacts(
-                self.workspace,
-                self.small.difference(other.small),
-                self.base,
-                self.removed.union(inside.difference(self.small)),
-            )
+            known = self._token in other._wholes
+            inside = other.small if known else self.base.present(other.small)
+            removed = self.removed.union(inside.difference(self.small))
+            few = self.small.difference(other.small)
+            return self._left(SparkFacts(self.workspace, few, self.base, removed), other)
         cut = self._cut(other)
+        if cut is None and (pair := self._few_of(other)) is not None:
+            return self._left(pair[0].difference(pair[1]), other)
         if cut is None:
             base = self._combined("difference", other)
             few = self.small.difference(other.present(self.small))
             gone = base.present(other.small)
-            return SparkFacts(self.workspace, few, base, gone).settled()._apart(other)
+            return self._left(SparkFacts(self.workspace, few, base, gone).settled(), other)
         mine, common, _ = cut
         both = list(common.counts)
         few = self.small.difference(other.present(self.small))
         few = few.union(other.removed.only(both).difference(self.removed).difference(other.small))
         removed = self.removed.without(both).union(mine.present(other.small))
-        return SparkFacts(self.workspace, few, mine, removed)._apart(other)
+        return self._left(SparkFacts(self.workspace, few, mine, removed), other)
 
     def intersection(self, other: SparkFacts) -> SparkFacts:
         if self.base is None:
             return SparkFacts(self.workspace, other.present(self.small))._inside(other)
         if other.base is None:
             return SparkFacts(self.workspace, self.present(other.small))._inside(other)
-        few = other.present(self.small).union(self.present(other.small))
         cut = self._cut(other)
+        if cut is None and (pair := self._few_of(other)) is not None:
+            return pair[0].intersection(pair[1])._inside(self)._inside(other)
+        few = other.present(self.small).union(self.present(other.small))
         if cut is None:
             base = self._combined("intersection", other)
             return SparkFacts(self.workspace, few.difference(base.present(few)), base).settled()
@@ -192,28 +204,32 @@ class SparkFacts:
 
     # -- what is known without looking -----------------------------------------------------------
 
-    def is_within(self, other: SparkFacts) -> bool:
-        """Whether the set was made as a part of the other one."""
-        return self._within is not None and self._within() is other
-
-    def _apart(self, other: SparkFacts) -> SparkFacts:
-        self._apart_from = ref(other)
-        return self
+    def _left(self, found: SparkFacts, other: SparkFacts) -> SparkFacts:
+        """A difference."""
+        found._others = found._others | self._others | other._parts
+        found._wholes = found._wholes | self._wholes | {self._token}
+        return found
 
     def _inside(self, other: SparkFacts) -> SparkFacts:
-        self._within = ref(other)
+        self._wholes |= other._wholes | {other._token}
         return self
 
     def apart_from(self, other: SparkFacts) -> SparkFacts:
         """The set, which is known to have nothing in common with the other one."""
-        return SparkFacts(self.workspace, self.small, self.base, self.removed)._apart(other)
+        found = SparkFacts(self.workspace, self.small, self.base, self.removed)
+        found._others = self._others | other._parts
+        return found
 
     def _is_apart(self, other: SparkFacts) -> bool:
-        """Whether the two are known to have nothing in common."""
-        return any(
-            one._apart_from is not None and one._apart_from() is two
-            for one, two in ((self, other), (other, self))
-        ) and not (len(self.removed) or len(other.removed))
+        """Whether the two are known to have nothing in common, and no fact of a base is hidden."""
+        known = other._token in self._others or self._token in other._others
+        return known and not (len(self.removed) or len(other.removed))
+
+    def _few_of(self, other: SparkFacts) -> tuple[SparkFacts, SparkFacts] | None:
+        """The two sets, one of them without a base, if one is small."""
+        if min(len(self), len(other)) > self.workspace.small:
+            return None
+        return self.settled(), other.settled()
 
     def _cut(self, other: SparkFacts, *, apart: bool = False) -> tuple[Base, Base, Base] | None:
         """What only the one base has, what both have, what only the other one has.
@@ -247,7 +263,7 @@ class SparkFacts:
         """The union with a small set."""
         assert self.base is not None
         new = other.small.difference(self.small)
-        if not (other._apart_from is not None and other._apart_from() is self):
+        if other._token not in self._others and self._token not in other._others:
             new = new.difference(self.base.present(new).difference(self.removed))
         back = new.intersection(self.removed)
         few = self.small.union(new.difference(back))
@@ -261,7 +277,7 @@ class SparkFacts:
         more = self._spilled(few)
         whole = SparkFacts(self.workspace, self.workspace.embedded.facts({}), self.base, removed)
         if not len(removed):
-            return whole.union(more._apart(whole))
+            return whole._union(more.apart_from(whole))
         return SparkFacts(
             self.workspace, self.workspace.embedded.facts({}), whole._combined("union", more)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from corollary.core.compile import CompiledRule, Pattern
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Engine
+from corollary.core.engine import Derived, Engine
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
@@ -32,7 +32,7 @@ from corollary.engines.spark.packing import (
     partition_of,
     report_of,
 )
-from corollary.engines.spark.plan import ASKED, DRIVER, EVERYWHERE, TRIPLE_NUMBER, Plan
+from corollary.engines.spark.plan import ASKED, DRIVER, EVERYWHERE, TRIPLE_NUMBER, Plan, Step
 from corollary.lang.stratify import Predicate
 
 Batches = Iterator[pa.RecordBatch]
@@ -122,6 +122,14 @@ class Local:
             {self.numbers[n]: np.concatenate(rows) for n, rows in tables.items() if rows}
         )
 
+    def closed(self, step: Step, full: Any, delta: Any) -> Derived[Any]:
+        """The closure under the only step, as the embedded engine does it."""
+        [rule] = self._rules[True]
+        [home] = self.plan.homes.values()
+        return self.engine.close(
+            [replace(rule, head=Pattern(self.numbers[home], step.arguments))], full, delta
+        )
+
     def advance(
         self, full: Any, delta: Any | None, counted: bool
     ) -> tuple[list[tuple[int, Ids, Numbers | None]], int]:
@@ -182,6 +190,11 @@ class Round:
         if not self.first and len(delta):
             new = delta.only([local.numbers[n] for n in homes])
         asked = 0
+        if plan.alone is not None and not self.cuts and len(delta):
+            closed = local.closed(plan.alone, full, delta)
+            report |= {"instances": closed.instances, "steps": closed.rounds}
+            full, new = full.union(closed.facts), new.union(closed.facts)
+            delta = local.facts({})
         while len(delta):
             found, instances = local.advance(full, None if everything else delta, self.counted)
             everything = False

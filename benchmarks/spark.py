@@ -1,0 +1,164 @@
+"""Materialization on Spark: kernels in tasks against the textbook's joins of DataFrames.
+
+The textbook is semi-naive evaluation over one table of triples: each rule as it is written, one
+join for each atom that the new triples may stand at, a union of all, what is known taken away, one
+checkpoint and one count a round. Both run in one session, one after the other, over the same data,
+under ρdf: its rules are the largest set that the textbook ends within minutes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.isolate import isolated
+from benchmarks.report import Benchmark, Options, Row
+from corollary.core.dictionary import Dictionary
+from corollary.lang.program import Program
+from corollary.lang.syntax import Atom, Term, Variable
+from corollary.rdf import formats
+from corollary.rdf.rulesets import rules
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Both at each scale."""
+    for scale in options.scales:
+        yield from isolated(compare, timeout=options.timeout, scale=scale)["rows"]
+
+
+def compare(scale: int) -> Row:
+    """The two engines over LUBM(scale)."""
+    from corollary.engines.spark.session import build_session
+    from corollary.knowledge_base.distributed import materialize
+
+    session = build_session("local[2]", config={"spark.sql.adaptive.enabled": "false"})
+    with tempfile.TemporaryDirectory() as folder:
+        dictionary = Dictionary()
+        files = written(scale, Path(folder), dictionary)
+        frame = session.read.parquet(str(files)).cache()
+        facts = frame.count()
+
+        def ours() -> int:
+            count: int = materialize(frame, rules("rhodf"), dictionary).count
+            return count
+
+        def textbook() -> int:
+            return rounds_of_joins(frame, rules("rhodf"), dictionary)
+
+        found: list[Row] = []
+        for engine, action in (("kernels in tasks", ours), ("DataFrame joins", textbook)):
+            count, seconds, jobs = measured(session, engine, action)
+            found.append(
+                {
+                    "case": "LUBM under rhodf",
+                    "scale": scale,
+                    "engine": engine,
+                    "facts": facts,
+                    "derived": count,
+                    "jobs": jobs,
+                    "seconds": seconds,
+                }
+            )
+        for row in found:
+            row["correct"] = row["derived"] == found[0]["derived"]
+        found[0]["times faster"] = round(found[1]["seconds"] / found[0]["seconds"], 1)
+    session.stop()
+    return {"rows": found}
+
+
+def written(scale: int, folder: Path, dictionary: Dictionary) -> Path:
+    """LUBM as a table of encoded facts."""
+    from corollary.cli.main import main
+
+    main(["generate", "lubm", "--scale", str(scale), "--out", str(folder / "nt"), "--quiet"])
+    columns = formats.read([folder / "nt"], dictionary).columns
+    names = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(len(columns[0]), np.int8)), pa.array(["triples"])
+    )
+    arguments = {f"arg{at}": pa.array(c.astype(np.int64)) for at, c in enumerate(columns)}
+    (folder / "facts").mkdir()
+    table = pa.table({"relation": names.cast(pa.string()), **arguments})
+    pq.write_table(table, folder / "facts" / "facts.parquet", row_group_size=1 << 18)
+    return folder / "facts"
+
+
+def measured(session: Any, name: str, action: Callable[[], int]) -> tuple[int, float, int]:
+    """What the action gives, how long it took, and how many jobs."""
+    context = session.sparkContext
+    context.setJobGroup(name, name)
+    start = time.perf_counter()
+    found = action()
+    seconds = time.perf_counter() - start
+    jobs = len(context.statusTracker().getJobIdsForGroup(name))
+    return found, round(seconds, 2), jobs
+
+
+def rounds_of_joins(frame: Any, program: Program, dictionary: Dictionary) -> int:
+    """Semi-naive evaluation by joins; returns how many facts are derived."""
+    from pyspark.sql import DataFrame
+
+    names = ("s", "p", "o")
+    explicit = frame.selectExpr(*(f"arg{at} AS {name}" for at, name in enumerate(names)))
+    known = explicit.distinct().localCheckpoint()
+    delta, begun = known, int(known.count())
+    while True:
+        parts = []
+        for rule in program.rules:
+            atoms = [part for part in rule.body if isinstance(part, Atom)]
+            for new in range(len(atoms)):
+                found = None
+                for at, atom in enumerate(atoms):
+                    matches = matched(atom, delta if at == new else known, dictionary)
+                    if found is None:
+                        found = matches
+                    else:
+                        shared = [name for name in matches.columns if name in found.columns]
+                        found = found.join(matches, shared)
+                assert found is not None, "bodies have atoms"
+                parts.append(found.selectExpr(*heads(rule.head.terms, names, dictionary)))
+        derived = reduce(DataFrame.union, parts).distinct()
+        delta = derived.join(known, list(names), "left_anti").localCheckpoint()
+        if not delta.count():
+            return int(known.count()) - begun
+        known = known.union(delta).localCheckpoint()
+
+
+def matched(atom: Atom, triples: Any, dictionary: Dictionary) -> Any:
+    """The bindings of an atom's variables."""
+    found: dict[str, str] = {}
+    for name, term in zip(("s", "p", "o"), atom.terms, strict=True):
+        if not isinstance(term, Variable):
+            triples = triples.where(f"{name} = {dictionary.id(term)}")
+        elif term.name in found:
+            triples = triples.where(f"{name} = {found[term.name]}")
+        else:
+            found[term.name] = name
+    return triples.selectExpr(*(f"{name} AS v_{variable}" for variable, name in found.items()))
+
+
+def heads(terms: tuple[Term, ...], names: tuple[str, ...], dictionary: Dictionary) -> list[str]:
+    """The columns of a head."""
+    return [
+        f"v_{term.name} AS {name}"
+        if isinstance(term, Variable)
+        else f"{dictionary.id(term)}L AS {name}"
+        for term, name in zip(terms, names, strict=True)
+    ]
+
+
+BENCHMARK = Benchmark(
+    "spark",
+    "materialization on Spark, against joins of DataFrames",
+    "universities",
+    (1, 10),
+    (1,),
+    run,
+)
