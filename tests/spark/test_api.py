@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from benchmarks.spark_pipeline import hash_of
 from corollary.engines.spark.failures import told
+from corollary.knowledge_base.base import KnowledgeBase
+from corollary.knowledge_base.rules import read_rules
 
 
 def test_spark_is_loaded_when_it_is_needed() -> None:
@@ -72,3 +77,15 @@ def test_spark_is_loaded_when_it_is_needed() -> None:
 def test_failures_are_one_sentence(text: str, code: str, message: str) -> None:
     error = told("encode", text)
     assert (error.code, error.message) == (code, message)
+
+
+def test_the_hash_of_the_benchmark_tells_facts_apart(tmp_path: Path) -> None:
+    found = []
+    for number, text in enumerate(("<a> <p> <b> . <c> <p> <d> .", "<c> <p> <d> . <a> <p> <b> .",
+                                   "<a> <p> <b> . <d> <p> <c> .")):  # fmt: skip
+        kb = KnowledgeBase(read_rules("none"))
+        with kb.transaction() as tx:
+            tx.insert(re.sub("<(.)>", r"<urn:\1>", text))
+        kb.save(tmp_path / str(number))
+        found.append(hash_of(tmp_path / str(number)))
+    assert found[0] == found[1] != found[2]

@@ -239,6 +239,15 @@ def test_frames_of_triples(spark: SparkSession) -> None:
     assert found.where("explicit").count() == 3
 
 
+def test_a_store_named_by_a_relative_path(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data.nt").write_text("<urn:a> <urn:p> <urn:b> .\n")
+    assert co.build("store", "data.nt", rules="none", session=spark).facts == 1
+    assert co.update("store", delete="data.nt", session=spark).facts == 0
+
+
 def test_frames_of_relations(spark: SparkSession) -> None:
     rows = [("edge", "1", "2"), ("edge", "2", "three"), ("node", '"1"', None)]
     table = pa.Table.from_pylist(

@@ -34,14 +34,14 @@ def write_facts(
 
 def read_files(session: SparkSession, files: Iterable[Path], schema: str) -> DataFrame:
     """The rows of Parquet files; columns that a file does not have are null."""
-    paths = [str(file) for file in files]
+    paths = [file.resolve().as_uri() for file in files]
     if not paths:
         return session.createDataFrame([], schema)
     return session.read.schema(schema).parquet(*paths)
 
 
 def _written(frame: DataFrame, folder: Path, name: str) -> list[str]:
-    target = (folder / name).resolve()  # Spark takes a relative path for one of its own folder
+    target = folder.resolve() / name
     frame.write.option("compression", "zstd").option(_QUIET, "false").parquet(target.as_uri())
     for checksum in target.glob(".*.crc"):
         checksum.unlink()
