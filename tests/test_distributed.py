@@ -62,7 +62,7 @@ def test_a_frame_is_materialized_and_updated(spark: SparkSession, partial: bool)
     assert derived == {tuple(map(dictionary.id, fact.terms)) for fact in wanted}  # type: ignore[arg-type]
     gone = [fact for fact in FACTS if text_of(fact.terms[0]) == "<s3>"]  # type: ignore[arg-type]
     changes = found.keeper.update(
-        Changes(found.engine.facts({}), found.engine.facts(encode(gone, terms)))
+        Changes(found.engine.facts({}), found.engine.facts(encode(gone, dictionary)))
     )
     after = expected.update(Changes(embedded.facts({}), embedded.facts(encode(gone, dictionary))))
     assert len(changes.deleted) == len(after.deleted) > len(gone)
