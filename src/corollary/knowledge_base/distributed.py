@@ -58,6 +58,7 @@ def materialize(
     session: SparkSession | None = None,
     partitions: int | None = None,
     algorithm: str = "auto",
+    modules: bool = True,
     on_round: Callable[[RoundReport], None] | None = None,
     **options: Any,
 ) -> Materialized:
@@ -66,7 +67,10 @@ def materialize(
     `frame` has the columns relation, arg0, arg1, …, as the store's table of facts: a triple is of
     the relation `triples`, and its arguments are subject, property and object. A program with
     variable properties or classes is written out for the schema that the facts hold, unless
-    `specialize` is false. Strata are as few as negation allows: each costs some jobs.
+    `specialize` is false. Strata are as few as negation allows: each costs some jobs. `algorithm`
+    and `modules` are those of updates that follow; without modules, a small one is not closed again
+    (`fp` and `bf` then take some twenty to thirty jobs, whatever the size of the data). Other
+    `options` are those of `SparkEngine`.
     """
     from corollary.engines.spark.engine import SparkEngine
 
@@ -80,7 +84,14 @@ def materialize(
     )
     explicit = engine.read(frame)
     make = Specialized if specialize and is_specializable(program) else Maintainer
-    keeper: Any = make(program.without_facts(), explicit, engine, algorithm=algorithm, coarse=True)
+    keeper: Any = make(
+        program.without_facts(),
+        explicit,
+        engine,
+        algorithm=algorithm,
+        modules=modules,
+        coarse=True,
+    )
     facts = keeper.facts
     new = facts.difference(explicit)
     return Materialized(

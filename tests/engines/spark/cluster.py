@@ -51,7 +51,13 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
     jars = Path(pyspark.__file__).parent / "jars"
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(jars.parent)}
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(jars.parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh sets it
+    }
 
     def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [str(java.home / "bin" / "java"), "-Xmx256m", "-cp", f"{jars}/*"]
