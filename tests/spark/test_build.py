@@ -78,7 +78,7 @@ def test_every_kind_of_source(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     (folder / "inner").mkdir(parents=True)
     (folder / "a.nt").write_text("_:b <urn:p> <urn:a> .\n" * 2)
-    (folder / "inner" / "b.nq.gz").write_bytes(gzip.compress(b"_:b <urn:p> <urn:b> <urn:g> .\n"))
+    (folder / "inner" / "b.nq.gz").write_bytes(gzip.compress(b"_:b <urn:p> <urn:b> <urn:g> .\n", mtime=0))
     (folder / "c.ttl").write_text("@prefix ex: <urn:> . ex:c ex:p [ ex:q 3 ] .")
     (folder / "d.jsonld").write_text('{"@id": "urn:d", "urn:p": {"@id": "urn:a"}}')
     (folder / "edge.csv").write_text("1,2\n2,3\n")
@@ -113,7 +113,7 @@ def test_files_that_only_spark_can_open(spark: SparkSession, tmp_path: Path) -> 
     folder.mkdir()
     lines = "".join(f"<urn:s{n}> <urn:p> _:b .\n" for n in range(2000))
     (folder / "a.nt").write_text(lines)
-    (folder / "b.nt.gz").write_bytes(gzip.compress(b"<urn:s> <urn:p> _:b .\n"))
+    (folder / "b.nt.gz").write_bytes(gzip.compress(b"<urn:s> <urn:p> _:b .\n", mtime=0))
     (folder / "c.ttl").write_text("<urn:c> <urn:p> [] .")
     (folder / "bad.nt").write_text(lines + "oops\n")
     context: Any = spark.sparkContext
@@ -166,7 +166,7 @@ def test_mistakes_have_their_place(spark: SparkSession, tmp_path: Path) -> None:
     ("name", "content", "code"),
     [
         ("no.nt", None, "E301"),
-        ("damaged.nt.gz", gzip.compress(b"<urn:a> <urn:p> <urn:b> .\n" * 99)[:-9], "E306"),
+        ("damaged.nt.gz", gzip.compress(b"<urn:a> <urn:p> <urn:b> .\n" * 99, mtime=0)[:-9], "E306"),
         ("notes.txt", b"hello", "E341"),
         ("edge.csv", b"1,2\n1,2,3\n", "E305"),
     ],
