@@ -77,7 +77,9 @@ def gathered(
         else:
             for path in paths_of(_local(str(source))):
                 _sort(path, found, local, tables)
-    sizes = {path: _size(path) for path in (*local, *tables)}
+    # Tasks have another working directory.
+    sizes = {path.absolute(): _size(path) for path in (*local, *tables)}
+    local, tables = ({path.absolute(): None for path in paths} for paths in (local, tables))
     found.bytes += sum(sizes.values())
     wanted = min(_MOST, max(_LEAST, sum(sizes[path] for path in local) // (_TASKS * cores)))
     splits = [
