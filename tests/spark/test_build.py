@@ -78,7 +78,9 @@ def test_every_kind_of_source(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     (folder / "inner").mkdir(parents=True)
     (folder / "a.nt").write_text("_:b <urn:p> <urn:a> .\n" * 2)
-    (folder / "inner" / "b.nq.gz").write_bytes(gzip.compress(b"_:b <urn:p> <urn:b> <urn:g> .\n", mtime=0))
+    (folder / "inner" / "b.nq.gz").write_bytes(
+        gzip.compress(b"_:b <urn:p> <urn:b> <urn:g> .\n", mtime=0)
+    )
     (folder / "c.ttl").write_text("@prefix ex: <urn:> . ex:c ex:p [ ex:q 3 ] .")
     (folder / "d.jsonld").write_text('{"@id": "urn:d", "urn:p": {"@id": "urn:a"}}')
     (folder / "edge.csv").write_text("1,2\n2,3\n")
