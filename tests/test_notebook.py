@@ -21,7 +21,7 @@ def outputs(notebook: Any) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_the_notebook_gives_what_it_shows() -> None:
-    notebook: Any = nbformat.read(NOTEBOOK, 4)
+    notebook: Any = nbformat.read(NOTEBOOK, 4)  # type: ignore[no-untyped-call]
     shown = outputs(notebook)
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     assert outputs(notebook) == shown
