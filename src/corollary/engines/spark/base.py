@@ -384,6 +384,8 @@ class Base:
 
     def without_last(self) -> Base:
         """The facts without their last column, a count."""
+        if not self.parts:
+            return self
         frame = self.workspace.over(self.chunks(), Shortened())
         columns = {p: key[3] - 1 for key, p in self.keys().items()}
         return Base.of(self.workspace, [frame], self.counts, columns)
