@@ -95,6 +95,28 @@ def test_facts_axioms_and_rules(spark: SparkSession, store: Path, tmp_path: Path
     assert not any(row[4] == "<urn:D>" for row in stored(store))
 
 
+def test_engines_alternate_on_one_store(spark: SparkSession, store: Path, tmp_path: Path) -> None:
+    """What either one commits, the other one goes on from."""
+    one = put(tmp_path / "one.nt", f"<urn:one> {TYPE} <urn:A>")
+    axiom = put(tmp_path / "axiom.nt", f"<urn:C> {SUB} <urn:D>")
+    kb = KnowledgeBase.open(store)
+    with kb.transaction() as tx:
+        tx.insert("<urn:two> a <urn:B> . <urn:B> rdfs:subClassOf <urn:E> .")
+    co.update(store, insert=[one, axiom], session=spark)
+    kb = KnowledgeBase.open(store)
+    assert kb.version == 3
+    with kb.transaction() as tx:
+        tx.delete("<urn:B> rdfs:subClassOf <urn:C> .")
+    co.update(store, delete=[one], session=spark)
+    kb = KnowledgeBase.open(store)
+    kb._maintainer.verify()
+    assert held(kb) == stored(store)
+    classes = {row[4] for row in stored(store) if row[2] == "<urn:two>" and row[3] == TYPE}
+    assert classes == {"<urn:B>", "<urn:E>"}
+    assert not any(row[2] == "<urn:one>" for row in stored(store))
+    assert [kb.count(f"[?x, a, <urn:{name}>]") for name in "ABCDE"] == [2, 4, 0, 0, 4]
+
+
 def test_blank_nodes_are_deleted_by_the_labels_of_the_store(
     spark: SparkSession, store: Path, tmp_path: Path
 ) -> None:

@@ -52,7 +52,8 @@ path(1, 2, 3) .
 NEXT = """\
 Where to go from here:
   docs/getting-started.md    the same with your own data, in five minutes
-  docs/tutorials             for users of rdflib, of Spark, of Datalog, and for ontology engineers
+  docs/tutorials             for users of Datalog, and for ontology engineers
+  docs/rdflib.md, spark.md   for users of rdflib, and of Spark
   corollary bench            every figure, measured on your machine
   corollary --help           all commands
 """
