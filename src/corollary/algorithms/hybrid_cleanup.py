@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from corollary.algorithms.hybrid_goals import Patterns, may_meet
 from corollary.core.compile import compile_rule, home
 from corollary.core.engine import Engine, F
-from corollary.lang.substitute import substituted_atom
-from corollary.lang.syntax import Atom, Negation, Rule, Term, Variable
+from corollary.lang.substitute import matched, substituted_atom
+from corollary.lang.syntax import Atom, Negation, Rule, Term
 
 _MISSING = "MISSING"  # the relation of a check that must derive nothing
 
@@ -93,7 +93,7 @@ def _holds(pair: Duplicate, facts: F, engine: Engine[F], growing: bool) -> bool:
 
 def _matches(one: Rule, two: Rule, patterns: Patterns) -> Iterator[Duplicate]:
     """The ways in which the first rule does what the second one does."""
-    values = _matched(one.head, two.head, {})
+    values = matched(one.head, two.head, {})
     if values is None:
         return
     theirs = [part for part in two.body if isinstance(part, Atom)]
@@ -108,7 +108,7 @@ def _matches(one: Rule, two: Rule, patterns: Patterns) -> Iterator[Duplicate]:
             yield values
             return
         for atom in theirs:
-            more = _matched(data[at], atom, values)
+            more = matched(data[at], atom, values)
             if more is not None:
                 yield from search(at + 1, more)
 
@@ -119,13 +119,3 @@ def _matches(one: Rule, two: Rule, patterns: Patterns) -> Iterator[Duplicate]:
             v in bound for atom in needed for v in atom.variables()
         ):
             yield Duplicate(two, one, given, needed)
-
-
-def _matched(pattern: Atom, atom: Atom, given: dict[Term, Term]) -> dict[Term, Term] | None:
-    if pattern.relation != atom.relation or len(pattern.terms) != len(atom.terms):
-        return None
-    found = dict(given)
-    for mine, other in zip(pattern.terms, atom.terms, strict=True):
-        if (found.setdefault(mine, other) if isinstance(mine, Variable) else mine) != other:
-            return None
-    return found

@@ -44,6 +44,11 @@ def add_rules(parser: argparse.ArgumentParser, default: str) -> None:
         help=f"a rule set ({', '.join((*RULE_SETS, NO_RULES))}) or a .dl file; may be given several"
         f" times (default: {default})",
     )
+    add_on_error(parser)
+
+
+def add_on_error(parser: argparse.ArgumentParser) -> None:
+    """The flag for RDF with mistakes."""
     parser.add_argument(
         "--on-error",
         choices=("fail", "skip"),

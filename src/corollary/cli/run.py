@@ -37,13 +37,13 @@ from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
 from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.knowledge_base.folders import read_folder
 from corollary.knowledge_base.ontology import Specialized
-from corollary.knowledge_base.results import TRIPLES_NAME, results_of, triples_of
+from corollary.knowledge_base.results import results_of, triples_of
 from corollary.knowledge_base.rules import read_rules
 from corollary.lang import reference
 from corollary.lang.parser import parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule, is_auxiliary
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE, Atom, Rule, is_auxiliary
 from corollary.rdf import formats
 from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import Triples

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from corollary.cli.arguments import positive, seconds
+from corollary.cli.arguments import add_on_error, positive, seconds
 from corollary.knowledge_base.engines import ENGINES
 from corollary.knowledge_base.spark.streaming import Applied, stream
 
@@ -57,12 +57,7 @@ def add_arguments(commands: Any) -> None:
         metavar="DIR",
         help="where Spark remembers which files it has seen (default: in the store)",
     )
-    parser.add_argument(
-        "--on-error",
-        choices=("fail", "skip"),
-        default="fail",
-        help="what to do with statements that cannot be read: fail, or skip (default: fail)",
-    )
+    add_on_error(parser)
     parser.add_argument("--quiet", action="store_true", help="no line for each commit")
     parser.add_argument("--json", action="store_true", help="a JSON object for each commit")
     parser.set_defaults(command=run)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corollary.algorithms.kinds import ALGORITHMS
-from corollary.cli.arguments import add_resources, describe_skipped, positive
+from corollary.cli.arguments import add_on_error, add_resources, describe_skipped, positive
 from corollary.cli.progress import Limits, Progress, Steps
 from corollary.cli.stores import (
     add_engine,
@@ -59,12 +59,7 @@ def add_arguments(commands: Any) -> None:
         metavar="FILE",
         help="write what has changed: .rdfp (RDF Patch), .arrow, .parquet, or text; - prints it",
     )
-    parser.add_argument(
-        "--on-error",
-        choices=("fail", "skip"),
-        default="fail",
-        help="what to do with RDF statements that cannot be read (default: fail)",
-    )
+    add_on_error(parser)
     parser.add_argument("--message", default="", metavar="TEXT", help="for the log")
     parser.add_argument(
         "--retries",

@@ -15,10 +15,9 @@ from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.engines import make_engine
 from corollary.knowledge_base.hybrid import make_hybrid
-from corollary.knowledge_base.results import TRIPLES_NAME
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import Atom
+from corollary.lang.syntax import TRIPLES_NAME, Atom
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.base import KnowledgeBase

@@ -17,12 +17,11 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts
 from corollary.files.cells import write_cell
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, is_auxiliary
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE, is_auxiliary
 from corollary.rdf.triples import Triples
 
 _NO_TERM = -1
 TRIPLE_COLUMNS = ("subject", "predicate", "object")
-TRIPLES_NAME = "triples"  # what stands in the place of a relation for triples
 
 Numbers = npt.NDArray[np.int64]
 

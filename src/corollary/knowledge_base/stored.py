@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -204,7 +204,7 @@ class Persistence:
         writer = self.store.writer(self.version)
         if writer.first_term != self._stored:
             raise writer.conflict()
-        counts = self._counted(difference)
+        counts = counted(self._relations, difference, lambda _, facts: _width(facts))
         try:
             self._write(writer, difference)
             inserted, deleted = (
@@ -263,21 +263,30 @@ class Persistence:
         writer.add_facts(pa.concat_tables(tables))
         writer.add_changes(pa.concat_tables(changes))
 
-    def _counted(self, difference: Difference) -> dict[str, Count]:
-        counts = dict(self._relations)
-        for change, explicit, facts in difference.parts():
-            for predicate in facts.predicates():
-                name = TRIPLES if predicate.relation == TRIPLE else predicate.relation
-                number = len(facts.only([predicate]))
-                known = counts.get(name) or Count(_width(facts.only([predicate])), 0, 0)
-                sign = {INSERTED: 1, DELETED: -1}.get(change, 0)
-                own = sign if explicit else 0
-                if not sign:
-                    own = 1 if change == MADE_EXPLICIT else -1
-                counts[name] = Count(
-                    known.width, known.explicit + own * number, known.facts + sign * number
-                )
-        return counts
+
+def counted(
+    relations: Mapping[str, Count],
+    difference: Difference,
+    width_of: Callable[[Predicate, Any], int],
+) -> dict[str, Count]:
+    """How many facts each relation has after a difference.
+
+    `width_of` tells the number of arguments of a predicate, some facts of which are given.
+    """
+    counts = dict(relations)
+    for change, explicit, facts in difference.parts():
+        for predicate in facts.predicates():
+            some = facts.only([predicate])
+            name = TRIPLES if predicate.relation == TRIPLE else predicate.relation
+            known = counts.get(name) or Count(width_of(predicate, some), 0, 0)
+            sign = {INSERTED: 1, DELETED: -1}.get(change, 0)
+            own = sign if explicit else 0
+            if not sign:
+                own = 1 if change == MADE_EXPLICIT else -1
+            counts[name] = Count(
+                known.width, known.explicit + own * len(some), known.facts + sign * len(some)
+            )
+    return counts
 
 
 def save(

@@ -1,4 +1,4 @@
-"""Terms in the place of variables."""
+"""Terms in the place of variables, and what they must be for atoms to match."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from corollary.lang.syntax import (
     Operation,
     Rule,
     Term,
+    Variable,
 )
 
 Values = Mapping[Term, Term]
@@ -39,11 +40,12 @@ def substituted(rule: Rule, values: Values) -> Rule:
     """
     if not values:
         return rule
-    body = tuple([_literal(part, values) for part in rule.body])
+    body = tuple([substituted_literal(part, values) for part in rule.body])
     return Rule(substituted_atom(rule.head, values), body, rule.name, rule.span)
 
 
-def _literal(part: BodyLiteral, values: Values) -> BodyLiteral:
+def substituted_literal(part: BodyLiteral, values: Values) -> BodyLiteral:
+    """A part of a body with values in the place of variables; it is no aggregate."""
     match part:
         case Atom():
             return substituted_atom(part, values)
@@ -53,6 +55,23 @@ def _literal(part: BodyLiteral, values: Values) -> BodyLiteral:
             return Filter(_expression(expression, values), part.span)
         case Aggregate():
             raise AssertionError("a rule with an aggregate is taken as it is")
+
+
+def matched(pattern: Atom, atom: Atom, given: Values) -> dict[Term, Term] | None:
+    """The values of variables by which a pattern is an atom, beside those given; None if it is not.
+
+    >>> from corollary.lang.parser import parse_atom
+    >>> pattern, atom = parse_atom("p(?x, ?x)", {}, ""), parse_atom("p(1, 2)", {}, "")
+    >>> matched(pattern, pattern, {}) is None, matched(pattern, atom, {}) is None
+    (False, True)
+    """
+    if pattern.relation != atom.relation or len(pattern.terms) != len(atom.terms):
+        return None
+    found = dict(given)
+    for mine, other in zip(pattern.terms, atom.terms, strict=True):
+        if (found.setdefault(mine, other) if isinstance(mine, Variable) else mine) != other:
+            return None
+    return found
 
 
 def _expression(expression: Expression, values: Values) -> Expression:

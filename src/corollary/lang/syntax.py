@@ -17,6 +17,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
 TRIPLE = "[]"  # no identifier looks like this, so that plain relations cannot collide with it
+TRIPLES_NAME = "triples"  # how people and files call the relation of all triples
 FALSE = "false"  # the head of a constraint; a reserved word, so no relation is named so
 
 

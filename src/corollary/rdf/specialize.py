@@ -12,8 +12,8 @@ AAAI 2014, whose rules are written out in the same way.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import NamedTuple
@@ -22,18 +22,15 @@ from corollary.core.compile import TRIPLES, TYPES, home, home_terms
 from corollary.errors import Source
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
+from corollary.lang.substitute import Values, matched, substituted_atom, substituted_literal
 from corollary.lang.syntax import (
     IRI,
     TRIPLE,
     TYPE,
     Aggregate,
     Atom,
-    BodyLiteral,
     Constant,
-    Expression,
     Filter,
-    Negation,
-    Operation,
     Rule,
     Term,
     Variable,
@@ -42,8 +39,6 @@ from corollary.lang.syntax import (
 
 _CASES = "CASES "  # a space: no relation of a program is named so
 _WIDE = (TRIPLES, TYPES)
-
-Values = Mapping[Term, Term]
 
 
 class Gate(NamedTuple):
@@ -96,13 +91,15 @@ class Template:
         """
         given: Values = dict(zip(self.variables, values, strict=True))
         schema = () if self.kept else frozenset(self.cases.body)
-        body = tuple(_literal(part, given) for part in self.rule.body if part not in schema)
-        head = _atom(self.rule.head, given)
+        body = tuple(
+            substituted_literal(part, given) for part in self.rule.body if part not in schema
+        )
+        head = substituted_atom(self.rule.head, given)
         if head in body:
             return None
         if guarded and not self.kept:
             case = self.cases.body if self.direct else (self.cases.head,)
-            body = (*(_literal(part, given) for part in case), *body)
+            body = (*(substituted_literal(part, given) for part in case), *body)
         return Rule(head, body, self.rule.name, self.rule.span)
 
 
@@ -246,8 +243,8 @@ def narrowed(rule: Rule, atom: Atom, predicate: Predicate) -> Rule | None:
             term = given.setdefault(term, value)
         if term != value:
             return None
-    body = tuple(_literal(part, given) for part in rule.body)
-    head = _atom(rule.head, given)
+    body = tuple(substituted_literal(part, given) for part in rule.body)
+    head = substituted_atom(rule.head, given)
     return None if head in body else Rule(head, body, rule.name, rule.span)
 
 
@@ -260,27 +257,17 @@ def subsumes(general: Rule, special: Rule) -> bool:
     """
     if not all(isinstance(part, Atom) for part in general.body):
         return False
-    start = _matched(general.head, special.head, {})
+    start = matched(general.head, special.head, {})
     atoms = [part for part in special.body if isinstance(part, Atom)]
     wanted = [part for part in general.body if isinstance(part, Atom)]
 
     def search(place: int, given: dict[Term, Term]) -> bool:
         if place == len(wanted):
             return True
-        found = (_matched(wanted[place], atom, given) for atom in atoms)
+        found = (matched(wanted[place], atom, given) for atom in atoms)
         return any(more is not None and search(place + 1, more) for more in found)
 
     return start is not None and search(0, start)
-
-
-def _matched(pattern: Atom, atom: Atom, given: dict[Term, Term]) -> dict[Term, Term] | None:
-    if pattern.relation != atom.relation or len(pattern.terms) != len(atom.terms):
-        return None
-    found = dict(given)
-    for mine, other in zip(pattern.terms, atom.terms, strict=True):
-        if (found.setdefault(mine, other) if isinstance(mine, Variable) else mine) != other:
-            return None
-    return found
 
 
 def _atoms(rule: Rule) -> Iterator[Atom]:
@@ -300,26 +287,3 @@ def _place(atom: Atom) -> Variable | None:
     if isinstance(property_, Variable):
         return property_
     return object_ if property_ == TYPE and isinstance(object_, Variable) else None
-
-
-def _atom(atom: Atom, given: Values) -> Atom:
-    return replace(atom, terms=tuple(given.get(term, term) for term in atom.terms))
-
-
-def _literal(part: BodyLiteral, given: Values) -> BodyLiteral:
-    match part:
-        case Atom():
-            return _atom(part, given)
-        case Negation(atom):
-            return Negation(_atom(atom, given), part.span)
-        case Filter(expression):
-            return Filter(_expression(expression, given), part.span)
-        case Aggregate():
-            raise AssertionError("templates have no aggregates")
-
-
-def _expression(expression: Expression, given: Values) -> Expression:
-    if isinstance(expression, Operation):
-        arguments = tuple(_expression(argument, given) for argument in expression.arguments)
-        return replace(expression, arguments=arguments)
-    return given.get(expression, expression)

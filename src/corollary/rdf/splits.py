@@ -12,6 +12,7 @@ lines of the split, because only who has all parts knows the number of the line 
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +23,12 @@ import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.errors import CorollaryError, InvalidInput
+from corollary.lang.syntax import TRIPLES_NAME
 from corollary.rdf import files
 from corollary.rdf.library import read_document
 from corollary.rdf.triples import OnError, Reading, Skipped
 
 LINES = ("n-triples", "n-quads")
-TRIPLES_NAME = "triples"  # what stands in the place of a relation for triples
 _PIECE = 1 << 16
 
 
@@ -182,7 +183,7 @@ class PartReading(Reading):
         )
 
 
-class _Counted:
+class _Counted(ABC):
     """Bytes to read, whose line breaks are counted."""
 
     lines = 0
@@ -197,8 +198,9 @@ class _Counted:
             self.lines, self._ended = self.lines + 1, True
         return size
 
+    @abstractmethod
     def _fill(self, buffer: memoryview) -> int:
-        raise NotImplementedError
+        """Put bytes into the buffer; how many, 0 at the end."""
 
 
 class _Range(_Counted):

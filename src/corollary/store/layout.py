@@ -17,10 +17,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from corollary.lang.syntax import TRIPLES_NAME
+
 FORMAT: Final = 1  # of what is written; a store with a higher one is refused
 FACTS, TERMS, CHANGES, RULES, CACHE = "facts", "terms", "changes", "rules", "cache"
 TABLES = (FACTS, TERMS, CHANGES, RULES)
-TRIPLES: Final = "triples"
+TRIPLES: Final = TRIPLES_NAME
 WIDTH: Final = 3  # arguments that the tables have at least
 MODES = ("materialized", "hybrid")
 

@@ -19,8 +19,8 @@ from corollary.knowledge_base.spark.parts import SourceReader, part_of_program
 from corollary.knowledge_base.spark.sources import Inputs, SplitOf
 from corollary.knowledge_base.spark.stages import Stage, Stages, skew
 from corollary.lang.program import Program
-from corollary.lang.syntax import Constant
-from corollary.rdf.splits import TRIPLES_NAME, Split
+from corollary.lang.syntax import TRIPLES_NAME, Constant
+from corollary.rdf.splits import Split
 from corollary.rdf.triples import SAMPLES, Skipped
 from corollary.store.layout import WIDTH
 from corollary.store.term_hash import hashes

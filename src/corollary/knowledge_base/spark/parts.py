@@ -18,8 +18,8 @@ from corollary.files.cells import write_cell
 from corollary.knowledge_base.data import DataReader
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, Variable
-from corollary.rdf.splits import TRIPLES_NAME, Part, PartReader, Split
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE, Variable
+from corollary.rdf.splits import Part, PartReader, Split
 
 TABLE = "table"  # the format of splits that are tables of facts
 RELATION = "predicate"  # the column of a DataFrame that names the relation

@@ -27,8 +27,7 @@ from corollary.knowledge_base.spark.sessions import cores_of, started
 from corollary.knowledge_base.spark.sources import gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stage, Stages, skew
 from corollary.lang.program import Program
-from corollary.lang.syntax import TYPE
-from corollary.rdf.splits import TRIPLES_NAME
+from corollary.lang.syntax import TRIPLES_NAME, TYPE
 from corollary.rdf.triples import OnError
 from corollary.store import Statistics, Store, Writer
 from corollary.store.commits import Count

@@ -18,8 +18,9 @@ from corollary.engines.spark.source import COLUMNS, Options, TripleSource
 from corollary.engines.spark.stored import SparkSession
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.spark.sources import gathered
+from corollary.lang.syntax import TRIPLES_NAME
 from corollary.rdf import formats
-from corollary.rdf.splits import TRIPLES_NAME, PartReader, Split
+from corollary.rdf.splits import PartReader, Split
 
 _ROWS = 1 << 16  # of a batch
 _COMPRESSIONS = {"none": ".nt", "gzip": ".nt.gz", "zstd": ".nt.zst"}

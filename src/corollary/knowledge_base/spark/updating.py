@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,14 @@ from corollary.knowledge_base.spark.pipeline import add_new_terms, add_terms, di
 from corollary.knowledge_base.spark.sessions import cores_of, started
 from corollary.knowledge_base.spark.sources import Inputs, gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stages
-from corollary.knowledge_base.stored import Difference
+from corollary.knowledge_base.stored import Difference, counted
 from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE
 from corollary.rdf.specialize import is_specializable
-from corollary.rdf.splits import TRIPLES_NAME
 from corollary.rdf.triples import OnError
 from corollary.store import Snapshot, Statistics, Store, Writer
-from corollary.store.commits import Count
-from corollary.store.layout import DELETED, INSERTED, MADE_EXPLICIT, MODES
+from corollary.store.layout import DELETED, MODES
 
 
 def update(
@@ -100,8 +99,8 @@ def update(
         with stages.stage("commit") as stage, explained("commit"):
             add_new_terms(writer, dictionary)
             stage.rows = _write(writer, difference, engine, loaded.constants[TYPE])
-            counted = Statistics(
-                _counted(difference, snapshot, loaded, program),
+            made = Statistics(
+                counted(snapshot.statistics.relations, difference, _widths(loaded, program)),
                 sum(map(len, difference.inserted)),
                 sum(map(len, difference.deleted)),
                 statistics.algorithm,
@@ -114,7 +113,7 @@ def update(
             version = writer.commit(
                 program=None if program == before else program,
                 prefixes={**loaded.prefixes, **before.prefixes},
-                statistics=counted,
+                statistics=made,
                 message=message or "",
                 batch=batch,
             )
@@ -122,14 +121,14 @@ def update(
         loaded.release()
     return Built(
         version,
-        counted.explicit,
-        counted.facts,
-        counted.inserted,
-        counted.deleted,
-        counted.rounds,
-        counted.derivations,
-        counted.algorithm,
-        counted.reason,
+        made.explicit,
+        made.facts,
+        made.inserted,
+        made.deleted,
+        made.rounds,
+        made.derivations,
+        made.algorithm,
+        made.reason,
         stages.done,
         stages.seconds,
         loaded.skipped,
@@ -202,26 +201,14 @@ def _write(writer: Writer, difference: Difference, engine: Any, type_id: int) ->
     return rows
 
 
-def _counted(
-    difference: Difference, snapshot: Snapshot, loaded: Loaded, program: Program
-) -> dict[str, Count]:
-    """How many facts each relation has afterwards."""
-    counts = dict(snapshot.statistics.relations)
-    for change, explicit, facts in difference.parts():
-        for predicate in facts.predicates():
-            triple = predicate.relation == TRIPLE
-            name = TRIPLES_NAME if triple else predicate.relation
-            width = 3 if triple else loaded.arities.get(name) or program.arities.get(name, 0)
-            known = counts.get(name) or Count(width, 0, 0)
-            number = len(facts.only([predicate]))
-            sign = {INSERTED: 1, DELETED: -1}.get(change, 0)
-            own = sign if explicit else 0
-            if not sign:
-                own = 1 if change == MADE_EXPLICIT else -1
-            counts[name] = Count(
-                known.width, known.explicit + own * number, known.facts + sign * number
-            )
-    return counts
+def _widths(loaded: Loaded, program: Program) -> Callable[[Predicate, Any], int]:
+    """The number of arguments of a predicate."""
+
+    def width(predicate: Predicate, facts: Any) -> int:
+        name = predicate.relation
+        return 3 if name == TRIPLE else loaded.arities.get(name) or program.arities.get(name, 0)
+
+    return width
 
 
 def _programs(
