@@ -3,7 +3,7 @@
 The columns are those of the paper: |E⁻|, |I \\ I'|, seconds and derivations; |D| and the steps DR2,
 DR4, DR5 of DRed; |C|, backward chaining, saturation and deletion propagation of B/F. These run
 without modules, as in the paper; `auto` runs with them. The paper's rows stand beside ours: for
-data of the same kind, a hundred times larger, on a server with two Xeon E5-2670 and 256 GB.
+data of the same kind, hundreds of times larger, on a server with two Xeon E5-2670 and 256 GB.
 """
 
 from __future__ import annotations
