@@ -215,6 +215,7 @@ def facts_behave_like_sets(
         assert decode(result, dictionary) == expected
         assert len(result) == len(expected)
         assert set(result.predicates()) == {home(atom) for atom in expected}
+    changes_are_told(engine, one, two)
     wide = [Predicate(TRIPLE), Predicate(TRIPLE, TYPE)]
     for predicate in {*wide, *map(home, one | two)}:
         expected = frozenset(atom for atom in one if covers(predicate, home(atom)))
@@ -225,6 +226,28 @@ def facts_behave_like_sets(
     # The operations leave their operands as they were.
     assert decode(a, dictionary) == one
     assert decode(b, dictionary) == two
+
+
+def changes_are_told(engine: Any, one: frozenset[Atom], two: frozenset[Atom]) -> None:
+    """A set that changes again and again, by parts of two sets, and what it says about it."""
+    dictionary = engine.dictionary
+    atoms = sorted(one | two, key=repr)
+    known: set[Atom] = set()
+    facts = other = engine.facts({})
+    for size in (1, 2, 3, 5):
+        deleted, inserted = set(atoms[::size]), set(atoms[size::2]) & one
+        changed, went, came = facts.changed(
+            *(engine.facts(encode(part, dictionary)) for part in (deleted, inserted))
+        )
+        assert decode(went, dictionary) == (known & deleted) - inserted
+        assert decode(came, dictionary) == inserted - known
+        known = (known - deleted) | inserted
+        assert decode(changed, dictionary) == known
+        assert len(changed) == len(known)
+        other = other.replaced(went, came)
+        assert decode(other, dictionary) == known
+        assert decode(facts.replaced(went, came, shared=other), dictionary) == known
+        facts = changed
 
 
 Pairs = list[tuple[int, int]]

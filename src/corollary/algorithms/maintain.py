@@ -154,9 +154,7 @@ class Maintainer(Generic[F]):
             )
             strata = strata.changed(program.rules, added, gone)
         # E⁻ := (E⁻ ∩ E) \ E⁺; E⁺ := E⁺ \ E
-        removed = changes.deleted.intersection(state.explicit).difference(changes.inserted)
-        inserted = changes.inserted.difference(state.explicit)
-        explicit = state.explicit.difference(removed).union(inserted)
+        explicit, removed, inserted = state.explicit.changed(changes.deleted, changes.inserted)
         statistics = Statistics(self.algorithm, self._kind.about)
         anew = self._kind.make is None
         if self.algorithm == "auto" and not self._believing:

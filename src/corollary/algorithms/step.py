@@ -126,6 +126,8 @@ class Step(Generic[F]):
 
     def certain(self, facts: F) -> F:
         """Those facts that are explicit, or that a nonrecursive rule derives."""
+        if not len(facts):
+            return facts
         explicit = facts.intersection(self.explicit)
         left = facts.difference(explicit)
         if self.counters is not None:
@@ -143,6 +145,8 @@ class Step(Generic[F]):
     ) -> Derived[F]:
         """Π[I : D \\ A, A \\ D]: instances that end because lower strata changed."""
         rules = reading(rules, [*self.deleted.predicates(), *self.inserted.predicates()])
+        if not rules:
+            return Derived(self.nothing, 0, counts={})
         return self.count(
             phase,
             self.engine.derive(
@@ -159,6 +163,8 @@ class Step(Generic[F]):
     ) -> Derived[F]:
         """Π[(I \\ D) ∪ A : A \\ D, D \\ A] of the rules that stay."""
         rules = reading(rules, [*self.deleted.predicates(), *self.inserted.predicates()])
+        if not rules:
+            return Derived(self.nothing, 0, counts={})
         return self.count(
             "insertion",
             self.engine.derive(

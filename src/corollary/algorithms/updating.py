@@ -165,10 +165,12 @@ class Update(Generic[F]):
     def _update_underived(self) -> None:
         """Facts of predicates that no rule derives: nothing but explicit ones."""
         derived = self.strata.derived
-        lost = self._lost.without(derived).difference(self.explicit)
-        gained = self._gained.without(derived).difference(self.facts)
+        lost, gained = self._lost.without(derived), self._gained.without(derived)
+        if self._was is not self.strata:  # what a removed rule derived may be explicit too
+            lost, gained = lost.difference(self.explicit), gained.difference(self.facts)
         self._lost, self._gained = self._lost.only(derived), self._gained.only(derived)
-        self._apply(lost, gained)
+        self.facts = self.facts.replaced(lost, gained, shared=self.explicit)
+        self._remember(lost, gained)
 
     def _owners(self, predicates: Iterable[Predicate]) -> set[int]:
         return {owner for p in predicates if (owner := self.strata.owner(p)) is not None}

@@ -43,6 +43,17 @@ class Facts(Protocol):
 
     def intersection(self, other: Self) -> Self: ...
 
+    def changed(self, deleted: Self, inserted: Self) -> tuple[Self, Self, Self]:
+        """(self \\ deleted) ∪ inserted, and by what it differs: the facts that go and come."""
+        ...
+
+    def replaced(self, lost: Self, gained: Self, *, shared: Self | None = None) -> Self:
+        """Without some of its facts, and with some that it has not; neither is looked for.
+
+        `shared` is a set that has the same facts of these predicates as the result.
+        """
+        ...
+
     def only(self, predicates: Collection[Predicate]) -> Self:
         """The facts of these predicates; wide ones stand for all that they cover."""
         ...

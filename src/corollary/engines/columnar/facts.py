@@ -11,9 +11,11 @@ import numpy as np
 from corollary.core.compile import TRIPLES, TYPES, Pattern, covers
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.engines.columnar.budget import Budget
-from corollary.engines.columnar.relation import Packing, Relation
+from corollary.engines.columnar.relation import EMPTY, Packing, Relation
 from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
+
+_WIDE = (TRIPLES, TYPES)
 
 
 class Space:
@@ -82,6 +84,8 @@ class ColumnarFacts:
         """The facts of both."""
         if not other.relations:
             return self
+        if not self.relations:
+            return other
         apart = other._apart_from is not None and other._apart_from() is self
         relations = dict(self.relations)
         for predicate, relation in other.relations.items():
@@ -123,20 +127,101 @@ class ColumnarFacts:
             self.space, {p: self.relations[p].intersection(other.relations[p]) for p in both}
         )
 
+    @assisted
+    def changed(
+        self, deleted: ColumnarFacts, inserted: ColumnarFacts
+    ) -> tuple[ColumnarFacts, ColumnarFacts, ColumnarFacts]:
+        """(self \\ deleted) ∪ inserted, what was deleted of it, and what is new."""
+        if not deleted.relations and not inserted.relations:
+            return self, deleted, inserted
+        relations = dict(self.relations)
+        went: dict[Predicate, Relation] = {}
+        came: dict[Predicate, Relation] = {}
+        for predicate in {**inserted.relations, **deleted.relations}:
+            old, new = deleted.relations.get(predicate), inserted.relations.get(predicate)
+            mine = relations.get(predicate)
+            if mine is None:
+                if new is not None:
+                    relations[predicate] = came[predicate] = new
+                continue
+            now, gone, fresh = mine.changed(
+                EMPTY if old is None else old.keys(), EMPTY if new is None else new.keys()
+            )
+            if len(gone):
+                went[predicate] = Relation.of(mine.arity, gone)
+            if len(fresh):
+                came[predicate] = Relation.of(mine.arity, fresh)
+            if now.runs:
+                relations[predicate] = now
+            else:
+                del relations[predicate]
+        lost, gained = (ColumnarFacts._of(self.space, found) for found in (went, came))
+        return self._with(relations, lost, gained), lost, gained
+
+    @assisted
+    def replaced(
+        self, lost: ColumnarFacts, gained: ColumnarFacts, *, shared: ColumnarFacts | None = None
+    ) -> ColumnarFacts:
+        """Without some of its facts, and with some that it has not."""
+        if not lost.relations and not gained.relations:
+            return self
+        relations = dict(self.relations)
+        for predicate in {**lost.relations, **gained.relations}:
+            now: Relation | None
+            if shared is not None:
+                now = shared.relations.get(predicate)
+            else:
+                old, new = lost.relations.get(predicate), gained.relations.get(predicate)
+                mine = relations.get(predicate)
+                if mine is None:
+                    now = new
+                else:
+                    now = mine.replaced(
+                        EMPTY if old is None else old.keys(), EMPTY if new is None else new.keys()
+                    )
+            if now is not None and now.runs:
+                relations[predicate] = now
+            else:
+                relations.pop(predicate, None)
+        return self._with(relations, lost, gained)
+
+    def _with(
+        self, relations: dict[Predicate, Relation], lost: ColumnarFacts, gained: ColumnarFacts
+    ) -> ColumnarFacts:
+        """Other relations, which differ by this; what was assembled follows."""
+        result = ColumnarFacts._of(self.space, relations)
+        for wide, relation in self._wide.items():
+            left = relation.difference(lost.wide(wide)) if lost.relations else relation
+            result._wide[wide] = left.union(gained.wide(wide)) if gained.relations else left
+        return result
+
     def only(self, predicates: Collection[Predicate]) -> ColumnarFacts:
         """The facts of these predicates; wide ones stand for all that they cover."""
-        kept = {p: self.relations[p] for p in predicates if p in self.relations}
-        for wide in (p for p in predicates if p in (TRIPLES, TYPES)):
-            kept |= {p: r for p, r in self.relations.items() if covers(wide, p)}
-        return ColumnarFacts(self.space, kept)
+        mine = self.relations
+        if len(mine) < len(predicates):
+            predicates = frozenset(predicates)
+            kept = {p: relation for p, relation in mine.items() if p in predicates}
+        else:
+            kept = {p: mine[p] for p in predicates if p in mine}
+        for wide in _WIDE:
+            if wide in predicates:
+                kept |= {p: relation for p, relation in mine.items() if covers(wide, p)}
+        return ColumnarFacts._of(self.space, kept)
 
     def without(self, predicates: Collection[Predicate]) -> ColumnarFacts:
         """The facts of all other predicates."""
-        wide = [p for p in predicates if p in (TRIPLES, TYPES)]
-        kept = {p: r for p, r in self.relations.items() if p not in predicates}
-        if wide:
-            kept = {p: r for p, r in kept.items() if not any(covers(w, p) for w in wide)}
-        return ColumnarFacts(self.space, kept)
+        mine = self.relations
+        if len(mine) <= len(predicates):
+            predicates = frozenset(predicates)
+            kept = {p: relation for p, relation in mine.items() if p not in predicates}
+        else:
+            kept = dict(mine)
+            for predicate in predicates:
+                kept.pop(predicate, None)
+        for wide in _WIDE:
+            if wide in predicates:
+                kept = {p: relation for p, relation in kept.items() if not covers(wide, p)}
+        return ColumnarFacts._of(self.space, kept)
 
     def renamed(self, predicate: Predicate, new: Predicate) -> ColumnarFacts:
         """The facts of one predicate as facts of another one."""

@@ -28,6 +28,7 @@ LOW = np.uint64(2**32 - 1)
 _RATIO = 4  # a run is merged into the one before it unless that one is this much larger
 _SPARSE = 16  # runs are compacted when more than one key of so many is dead
 _MARKED = 64  # numbers are sorted, not marked, if there are so many marks for each
+_FEW = 64  # keys up to which it is told of each whether it is there
 _INDEXED = 8  # an index over a run pays if there are at least 1/8 as many probes as keys
 
 
@@ -258,7 +259,7 @@ class Relation:
         mask = np.zeros(len(probes), bool)
         for run in self.runs:
             run.contains(probes, mask)
-        if self.dead and mask.any():
+        if self.dead and np.count_nonzero(mask):
             mask &= ~self.died(probes)
         return mask
 
@@ -294,8 +295,9 @@ class Relation:
 
     def missing(self, keys: Keys) -> Keys:
         """Those of the keys that are not facts, in order."""
-        if self.dead:
-            return keys[~self.contains(keys)]
+        if self.dead or len(keys) <= _FEW:
+            known = self.contains(keys)
+            return keys[~known] if np.count_nonzero(known) else keys
         for run in self.runs:
             keys = sets.select(keys, run.keys, False)
         return keys
@@ -336,6 +338,37 @@ class Relation:
         if _SPARSE * sum(map(len, dead)) >= sum(map(len, self.runs)):
             return Relation(self.arity, _compacted(self.runs, dead))
         return Relation(self.arity, self.runs, dead)
+
+    def changed(self, gone: Keys, new: Keys) -> tuple[Relation, Keys, Keys]:
+        """Without some keys and with others, and by what that differs; keys in both are new."""
+        if len(gone):
+            gone = gone[self.contains(gone)]
+            if len(gone) and len(new):
+                gone = sets.select(gone, new, False)
+        if len(new):
+            new = self.missing(new)
+        return self.replaced(gone, new), gone, new
+
+    def replaced(self, gone: Keys, new: Keys) -> Relation:
+        """Without keys that are facts, and with keys that are none."""
+        runs, dead = self.runs, self.dead
+        if len(new):
+            if dead:
+                # Keys that are dead in a run come back to life; the others are new to every run.
+                mask = self.died(new)
+                if np.count_nonzero(mask):
+                    revived, new = new[mask], new[~mask]
+                    kept = (Run(sets.select(run.keys, revived, False)) for run in dead)
+                    dead = tuple(run for run in kept if len(run))
+            if len(new):
+                runs = _settled((*runs, Run(new)))
+        if len(gone):
+            dead = _settled((*dead, Run(gone)))
+            if _SPARSE * sum(map(len, dead)) >= sum(map(len, runs)):
+                runs, dead = _compacted(runs, dead), ()
+        if runs is self.runs and dead is self.dead:
+            return self
+        return Relation(self.arity, runs, dead)
 
     def intersection(self, other: Relation) -> Relation:
         """The facts that both have."""

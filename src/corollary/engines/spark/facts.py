@@ -156,6 +156,20 @@ class SparkFacts:
             self.workspace, few.difference(back), common, gone.difference(back)
         ).settled()
 
+    def changed(
+        self, deleted: SparkFacts, inserted: SparkFacts
+    ) -> tuple[SparkFacts, SparkFacts, SparkFacts]:
+        """(self \\ deleted) ∪ inserted, what was deleted of it, and what is new."""
+        lost = deleted.intersection(self).difference(inserted)
+        gained = inserted.difference(self)
+        return self.replaced(lost, gained), lost, gained
+
+    def replaced(
+        self, lost: SparkFacts, gained: SparkFacts, *, shared: SparkFacts | None = None
+    ) -> SparkFacts:
+        """Without some of its facts, and with some that it has not."""
+        return self.difference(lost).union(gained)
+
     def only(self, predicates: Collection[Predicate]) -> SparkFacts:
         """The facts of these predicates; wide ones stand for all that they cover."""
         if self.base is None:
