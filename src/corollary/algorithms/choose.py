@@ -34,6 +34,8 @@ _HARD = 1024  # facts checked beyond a few for each goal, from which on DRed ent
 
 # A changed fact costs an update about as much as deriving so many facts anew.
 _CHANGE = 48
+# To derive anything anew costs at least as much as to derive so many facts.
+_ANEW = 20_000
 
 
 def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances: int) -> str | None:
@@ -46,12 +48,15 @@ def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances:
     True
     >>> worth_rematerializing(900, 0, 1_000, 1_500)
     'derived anew: 900 of 1,000 explicit facts are deleted, 0 inserted'
+    >>> worth_rematerializing(300, 0, 1_000, 1_500) is None
+    True
     """
     changed = deleted + inserted
     if changed <= 100:
         return None
     left = explicit - deleted + inserted
-    if _CHANGE * changed * max(1, explicit) < (explicit + instances) * left:
+    share = left / max(1, explicit)
+    if _CHANGE * changed < (explicit + instances) * share + _ANEW:
         return None
     return (
         f"derived anew: {deleted:,} of {explicit:,} explicit facts are deleted,"

@@ -246,14 +246,18 @@ class Hybrid(Generic[F]):
         found = [self.look_up(pattern, facts) for pattern in self.patterns] if len(facts) else []
         return reduce(lambda one, two: one.union(two), found, self._nothing)
 
-    def update_all(self, changes: Changes[F]) -> Changes[F]:
-        """As `update`; the answer has all facts that are stored."""
+    def update_all(self, changes: Changes[F], *, explicit: F | None = None) -> Changes[F]:
+        """As `update`; the answer has all facts that are stored.
+
+        If E is known as it will be, `explicit`, the facts of the changes are those it differs by.
+        """
         old = self._state
         program = old.program
         if changes.added_rules or changes.removed_rules:
             program = program.removed(*changes.removed_rules).added(*changes.added_rules)
-        gone = changes.deleted.intersection(old.explicit).difference(changes.inserted)
-        explicit = old.explicit.difference(gone).union(changes.inserted)
+        gone = changes.deleted
+        if explicit is None:
+            explicit, gone, _ = old.explicit.changed(changes.deleted, changes.inserted)
         found = old.prematerializing
         if (
             program is not old.program

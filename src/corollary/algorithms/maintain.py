@@ -137,8 +137,11 @@ class Maintainer(Generic[F]):
         done = self.update_all(changes)
         return replace(done, inserted=_visible(done.inserted), deleted=_visible(done.deleted))
 
-    def update_all(self, changes: Changes[F]) -> Changes[F]:
-        """As `update`; the answer has the facts of auxiliary relations too."""
+    def update_all(self, changes: Changes[F], *, explicit: F | None = None) -> Changes[F]:
+        """As `update`; the answer has the facts of auxiliary relations too.
+
+        If E is known as it will be, `explicit`, the facts of the changes are those it differs by.
+        """
         state = self._state
         program, strata = state.program, state.strata
         if changes.added_rules or changes.removed_rules:
@@ -154,12 +157,16 @@ class Maintainer(Generic[F]):
             )
             strata = strata.changed(program.rules, added, gone)
         # E⁻ := (E⁻ ∩ E) \ E⁺; E⁺ := E⁺ \ E
-        explicit, removed, inserted = state.explicit.changed(changes.deleted, changes.inserted)
+        removed, inserted = changes.deleted, changes.inserted
+        if explicit is None:
+            explicit, removed, inserted = state.explicit.changed(removed, inserted)
         statistics = Statistics(self.algorithm, self._kind.about)
         anew = self._kind.make is None
         if self.algorithm == "auto" and not self._believing:
             reason = worth_rematerializing(
-                len(removed), len(inserted), len(state.explicit), state.instances
+                *(strata.concerned(facts) for facts in (removed, inserted)),
+                len(state.explicit),
+                state.instances,
             )
             if reason is not None:
                 anew, statistics.reason = True, reason

@@ -51,7 +51,7 @@ class Removal(Generic[F]):
 
     overdeleted: F
     rederived: F
-    left: F | None = None  # all facts without what leaves, where they were made anew
+    left: F | None = None  # all facts afterwards, where they are known at once
 
 
 @dataclass
@@ -102,6 +102,8 @@ class Step(Generic[F]):
 
     def lost_below(self, *, phase: str = "overdeletion") -> F:
         """(E⁻ ∩ Oˢ) ∪ Πₙᵣ[I : D \\ A, A \\ D]; counters are told."""
+        if not self.stratum.nonrecursive:
+            return self.lost
         rules = [rule for rule in self.stratum.nonrecursive if rule not in self.added_rules]
         found = self.lost_instances(rules, phase=phase, counted=self.counters is not None)
         if self.counters is not None:
@@ -110,6 +112,8 @@ class Step(Generic[F]):
 
     def gained_below(self) -> F:
         """(E⁺ ∩ Oˢ) ∪ Πₙᵣ[(I \\ D) ∪ A : A \\ D, D \\ A]; counters are told."""
+        if not self.stratum.nonrecursive:
+            return self.gained
         counted = self.counters is not None
         kept = [rule for rule in self.stratum.nonrecursive if rule not in self.added_rules]
         added = [rule for rule in self.stratum.nonrecursive if rule in self.added_rules]
@@ -129,6 +133,8 @@ class Step(Generic[F]):
         if not len(facts):
             return facts
         explicit = facts.intersection(self.explicit)
+        if not self.stratum.nonrecursive:
+            return explicit
         left = facts.difference(explicit)
         if self.counters is not None:
             return explicit.union(self.counters.nonrecursive.positive(left))

@@ -14,12 +14,14 @@ from corollary.algorithms.modular.framework import Module, SemiNaive
 from corollary.algorithms.modular.recognize import recognized
 from corollary.core.compile import TRIPLES, TYPES, CompiledRule, compile_rule, covers, home
 from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Facts
 from corollary.lang.stratify import Predicate, Stratum, stratify
 from corollary.lang.syntax import TRIPLE, TYPE, Aggregate, Rule
 
 # Under RDFS, where data derive axioms, the rules written out for an ontology are one stratum of
 # 600 rules: an update takes 45 ms without modules, and 225 ms with them.
 _CROWD = 64
+_FEW = 100  # facts that are not told apart
 
 ModuleKey = tuple[type, frozenset[CompiledRule], frozenset[CompiledRule]]
 
@@ -295,6 +297,20 @@ class CompiledStrata:
             for found in _meeting(predicate)
             for stratum in self._readers.get(found, ())
         }
+
+    def concerned(self, facts: Facts) -> int:
+        """The number of facts that some rule may read or derive."""
+        if len(facts) <= _FEW:
+            return len(facts)
+        return len(
+            facts.only(
+                [
+                    predicate
+                    for predicate in facts.predicates()
+                    if any(p in self._readers or p in self._owner for p in _meeting(predicate))
+                ]
+            )
+        )
 
     def kinds(self, *, modules: bool) -> dict[CompiledRule, str]:
         """Whether each rule is nonrecursive, recursive, or recursive in a stratum with modules."""

@@ -276,11 +276,16 @@ class Specialized(Generic[F]):
         done = self._settle(self._follow(changes.inserted, changes.deleted, about))
         if about is not None and about.statistics is not None and done.statistics is not None:
             done.statistics.include(about.statistics)
+        added: tuple[Rule, ...] = ()
+        removed: tuple[Rule, ...] = ()
+        if program is not before:
+            added = tuple(rule for rule in program.rules if rule not in before)
+            removed = tuple(rule for rule in before.rules if rule not in program)
         return Changes(
             self._visible(done.inserted),
             self._visible(done.deleted),
-            tuple(rule for rule in program.rules if rule not in before),
-            tuple(rule for rule in before.rules if rule not in program),
+            added,
+            removed,
             done.statistics,
         )
 
@@ -312,6 +317,7 @@ class Specialized(Generic[F]):
         state, main = self._state, self._main
         given, was_given = not state.cyclic, self._given
         added, removed = state.plan.take()
+        after: F | None = None  # E of the main maintainer
         if self._moved is not None or given != was_given:
             # Compare: which rules there should be, and which explicit facts about the schema.
             now = [rule for rule in state.plan.program if not (given and rule in state.pure)]
@@ -328,13 +334,16 @@ class Specialized(Generic[F]):
         elif given:
             added = tuple(rule for rule in added if rule not in state.pure)
             removed = tuple(rule for rule in removed if rule not in state.pure)
-            inserted = inserted.without(state.split.predicates)
-            deleted = deleted.without(state.split.predicates)
+            after, deleted, inserted = main.explicit.changed(
+                deleted.without(state.split.predicates), inserted.without(state.split.predicates)
+            )
             if about is not None:
-                inserted = inserted.union(about.inserted.only(state.split.predicates))
-                deleted = deleted.union(about.deleted.only(state.split.predicates))
+                came = about.inserted.only(state.split.predicates)
+                went = about.deleted.only(state.split.predicates)
+                after = after.replaced(went, came, shared=state.schema.all_facts)
+                inserted, deleted = inserted.union(came), deleted.union(went)
         self._moved, self._given = None, given
-        return main.update_all(Changes(inserted, deleted, added, removed))
+        return main.update_all(Changes(inserted, deleted, added, removed), explicit=after)
 
     def _settle(self, done: Changes[F]) -> Changes[F]:
         """Go on until the rules are right for what they derive."""

@@ -35,6 +35,7 @@ from corollary.algorithms.step import Removal, Step
 from corollary.algorithms.strata import CompiledStratum
 from corollary.core.compile import CompiledRule
 from corollary.core.engine import F
+from corollary.lang.stratify import Predicate
 
 
 class Settled(Generic[F]):
@@ -43,16 +44,17 @@ class Settled(Generic[F]):
     def __init__(self, modules: Sequence[Module[F]]) -> None:
         self.modules = modules
         self._inserted: F | None = None
-        self._left: F | None = None  # with what was inserted
 
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Find what the stratum loses, and what it gains."""
         losing, gaining = step.lost_below(), step.gained_below()
-        # Coarse strata may have predicates without recursive rules.
-        closed = [predicate for module in self.modules for predicate in module.predicates]
-        deleted = losing.without(closed)
-        deleted = deleted.difference(step.certain(deleted))
-        inserted = gaining.without(closed).difference(step.facts)
+        deleted = inserted = step.nothing
+        closed = frozenset[Predicate]().union(*(module.predicates for module in self.modules))
+        if not closed >= step.stratum.predicates:
+            # Coarse strata may have predicates without recursive rules.
+            deleted = losing.without(closed)
+            deleted = deleted.difference(step.certain(deleted))
+            inserted = gaining.without(closed).difference(step.facts)
         left: F | None = None
         for module in self.modules:
             given = module.given
@@ -79,15 +81,14 @@ class Settled(Generic[F]):
             deleted, inserted = deleted.union(found.deleted), inserted.union(found.inserted)
         self._inserted = inserted
         step.statistics.rounds += 1
-        self._left = left
+        if left is None:
+            left = step.facts.replaced(deleted, inserted)
         yield 0
         return Removal(deleted, step.nothing, left)
 
     def insert(self, step: Step[F], rederived: F) -> F:
-        """Add what was found."""
+        """What was found, and is there already."""
         assert self._inserted is not None, "`delete` comes before"
-        if self._left is None:
-            step.facts = step.facts.union(self._inserted)
         return self._inserted
 
 

@@ -7,6 +7,7 @@ ways; for these, membership of keys decides, and no join is set up.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ Mask = npt.NDArray[np.bool_]
 Check = Callable[[Keys, Relation], Mask]
 
 
+@lru_cache(maxsize=1 << 14)
 def check_of(rule: CompiledRule) -> Check | None:
     """How to find out which head keys a rule derives, if one atom decides by its keys."""
     if (

@@ -130,8 +130,11 @@ class ColumnarEngine:
                 continue
             check = check_of(rule)
             if check is not None:
+                relation = facts.relations.get(rule.body[0].predicate)
+                if relation is None:
+                    continue
                 keys = asked.keys()
-                mask = check(keys, facts.relation(rule.body[0]))
+                mask = check(keys, relation)
                 count = int(np.count_nonzero(mask))
                 if count:
                     left[predicate] = Relation.of(asked.arity, keys[~mask])

@@ -43,7 +43,7 @@ class ColumnarFacts:
 
     def __init__(self, space: Space, relations: Mapping[Predicate, Relation]) -> None:
         self.space = space
-        self.relations = {p: r for p, r in relations.items() if r.runs}
+        self.relations = {p: r for p, r in relations.items() if len(r)}
         self._wide: dict[Predicate, Relation] = {}
         self._apart_from: ReferenceType[ColumnarFacts] | None = None
 
@@ -64,7 +64,7 @@ class ColumnarFacts:
 
     def predicates(self) -> Collection[Predicate]:
         """The narrow predicates that have facts."""
-        return [p for p, relation in self.relations.items() if len(relation)]
+        return list(self.relations)
 
     def rows(self, predicate: Predicate) -> Ids:
         """The facts of a predicate, one a row, in sorted order."""

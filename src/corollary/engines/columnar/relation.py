@@ -26,6 +26,7 @@ EMPTY: Keys = np.zeros(0, np.uint64)
 HIGH, NONE = np.uint64(32), np.uint64(0)
 LOW = np.uint64(2**32 - 1)
 _RATIO = 4  # a run is merged into the one before it unless that one is this much larger
+_SHORT = 2048  # or unless it is the first one, if it is shorter: to read one more takes as long
 _SPARSE = 16  # runs are compacted when more than one key of so many is dead
 _MARKED = 64  # numbers are sorted, not marked, if there are so many marks for each
 _FEW = 64  # keys up to which it is told of each whether it is there
@@ -241,6 +242,8 @@ class Relation:
 
     def keys(self) -> Keys:
         """All facts in one sorted array."""
+        if len(self.runs) == 1 and not self.dead:
+            return self.runs[0].keys
         return self.run().keys
 
     def run(self) -> Run:
@@ -258,7 +261,10 @@ class Relation:
         """Which probes are facts; ids are keys of facts with one argument."""
         mask = np.zeros(len(probes), bool)
         for run in self.runs:
-            run.contains(probes, mask)
+            if len(probes) <= _FEW:
+                kernels.member(probes, run.keys, mask)
+            else:
+                run.contains(probes, mask)
         if self.dead and np.count_nonzero(mask):
             mask &= ~self.died(probes)
         return mask
@@ -392,7 +398,9 @@ def as_set(keys: Keys) -> Keys:
 
 
 def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    while len(runs) > 1 and len(runs[-2]) < _RATIO * len(runs[-1]):
+    while len(runs) > 1 and (
+        len(runs[-2]) < _RATIO * len(runs[-1]) or (len(runs) > 2 and len(runs[-2]) < _SHORT)
+    ):
         runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
     return runs
 

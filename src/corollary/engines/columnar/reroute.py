@@ -42,6 +42,12 @@ class Linear:
     given: Relation
     edges: Relation
 
+    @property
+    def largest(self) -> int:
+        """The largest node."""
+        relations = (self.edges,) if self.given is self.edges else (self.given, self.edges)
+        return max([run.largest for relation in relations for run in relation.runs], default=0)
+
     def turned(self) -> Linear:
         """For P(x, z) :- E(x, y), P(y, z)."""
         edges = turned(self.edges)
@@ -83,14 +89,9 @@ def differ(
     edges, given = changed.edges.keys(), changed.given.keys()
     if not len(edges) and not len(given):
         return Difference(EMPTY, EMPTY, 0)
-    size = 1 + max(
-        run.largest
-        for linear in (before, after)
-        for relation in (linear.given, linear.edges)
-        for run in relation.runs
-    )
+    size = 1 + max(before.largest, after.largest)
     every = _ALL * (len(edges) + len(given)) > len(before.edges) + len(before.given)
-    sources = _all_sources(before, after) if every else _sources(before, after, edges, given, size)
+    sources = _all_sources(before, after) if every else _sources(before, edges, given, size)
     if not len(sources):
         return Difference(EMPTY, EMPTY, 0)
     found = _by_rows(before, after, known, sources, size, budget)
@@ -123,21 +124,29 @@ def _all_sources(before: Linear, after: Linear) -> Numbers:
     return sets.merge(*subjects).astype(np.uint32)
 
 
-def _sources(before: Linear, after: Linear, edges: Keys, given: Keys, size: int) -> Numbers:
-    """The subjects whose pairs may differ, in order."""
+def _sources(before: Linear, edges: Keys, given: Keys, size: int) -> Numbers:
+    """The subjects whose pairs may differ, in order.
+
+    Old edges and pairs are enough: whoever reaches the beginning of a changed edge by new ones
+    reaches the beginning of the first of these by old ones, and that is a changed edge too.
+    """
     marks, queue = np.zeros(size, np.uint8), np.empty(size + 1, np.uint32)
-    backward = [layers(turned(linear.edges)) for linear in (before, after)]
     # Whoever has a pair to a node that reaches the beginning of an edge
-    reaching = ancestors(sets.unique(edges, HIGH), marks, queue, *backward[0], *backward[1])
-    if all(state.given is state.edges for state in (before, after)):
-        return np.sort(queue[:reaching])
+    begins = sets.unique(edges, HIGH)
+    reaching = ancestors(begins, marks, queue, *layers(turned(before.edges)))
+    own = begins if given is edges else sets.unique(given, HIGH)
+    if before.given is before.edges:
+        found = queue[:reaching]
+        if given is not edges:  # new pairs that are no edges
+            found = np.union1d(found, own.astype(np.uint32))
+        return np.sort(found)
     nodes = queue[:reaching].copy()
     marks[nodes] = 0
-    back = [layers(turned(linear.given)) for linear in (before, after)]
-    own = sets.unique(given, HIGH).astype(np.uint32)
     marks[own] = 1
     queue[: len(own)] = own
-    return np.sort(queue[: subjects_of(nodes, len(own), marks, queue, *back[0], *back[1])])
+    return np.sort(
+        queue[: subjects_of(nodes, len(own), marks, queue, *layers(turned(before.given)))]
+    )
 
 
 def _by_search(
@@ -154,8 +163,10 @@ def _by_search(
         bits, used, top = (np.zeros((size >> shift) + 1, np.uint64) for shift in (6, 12, 18))
         return search(part, marks, queue, bits, used, top, *given, *steps, *old)
 
-    parts = np.array_split(sources, workers.threads) if len(sources) > 64 else [sources]
-    done = workers.map(compared, parts)
+    if workers.threads == 1 or len(sources) <= 64:
+        inserted, deleted, met = compared(sources)
+        return Difference(inserted, as_set(deleted), met)
+    done = workers.map(compared, np.array_split(sources, workers.threads))
     return Difference(
         np.concatenate([inserted for inserted, _, _ in done]),
         np.concatenate([as_set(deleted) for _, deleted, _ in done]),
@@ -209,7 +220,8 @@ def _pairs_of(sources: Numbers, known: Relation) -> float:
     keys = known.runs[0].keys
     some = sources[:: -(-len(sources) // _SAMPLE)].astype(np.uint64)
     ends = np.searchsorted(keys, (some + np.uint64(1)) << HIGH)
-    return float((ends - np.searchsorted(keys, some << HIGH)).mean()) * len(sources)
+    pairs = int(np.add.reduce(ends - np.searchsorted(keys, some << HIGH)))
+    return pairs * len(sources) / len(some)
 
 
 def _rows(edges: Keys, columns: Keys, size: int, words: int, nodes: int) -> tuple[Keys, Keys]:
@@ -243,12 +255,8 @@ def ancestors(
     starts: npt.NDArray[np.int64],
     more: Keys,
     dead: Keys,
-    keys2: Keys,
-    starts2: npt.NDArray[np.int64],
-    more2: Keys,
-    dead2: Keys,
 ) -> int:
-    """Put the nodes, and all that reach them by old or new edges, into the queue."""
+    """Put the nodes, and all that reach them, into the queue."""
     tail = i = np.uint64(0)
     for node in nodes:
         marks[node] = 1
@@ -258,7 +266,6 @@ def ancestors(
         at = np.uint64(queue[i])
         i += np.uint64(1)
         tail = push(keys, starts, more, dead, at, marks, queue, tail)
-        tail = push(keys2, starts2, more2, dead2, at, marks, queue, tail)
     return int(tail)
 
 
@@ -272,17 +279,12 @@ def subjects_of(
     starts: npt.NDArray[np.int64],
     more: Keys,
     dead: Keys,
-    keys2: Keys,
-    starts2: npt.NDArray[np.int64],
-    more2: Keys,
-    dead2: Keys,
 ) -> int:
-    """Put the subjects of old or new pairs with these nodes behind what is in the queue."""
+    """Put the subjects of pairs with these nodes behind what is in the queue."""
     tail = np.uint64(count)
     for n in nodes:
         node = np.uint64(n)
         tail = push(keys, starts, more, dead, node, marks, queue, tail)
-        tail = push(keys2, starts2, more2, dead2, node, marks, queue, tail)
     return int(tail)
 
 

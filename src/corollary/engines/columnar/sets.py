@@ -21,6 +21,7 @@ _LONG = 250_000
 _MERGE, _SELECT, _UNIQUE, _SWAP, _MARK, _LIST, _LOOK_UP = 2.4, 0.7, 0.5, 4.6, 0.4, 0.2, 0.5  # a key
 
 _DIGIT = 11  # bits of a digit when pairs are sorted: their counts fit into the fastest cache
+_FEWER = 8  # so many times fewer keys are put between stretches of the others
 _FEW = 1 << 10  # pairs that are sorted sooner than all digits are counted
 _NONE, _HALF = np.uint64(0), np.uint64(32)
 
@@ -30,6 +31,8 @@ Bounds = list[int]
 def merge(a: Keys, b: Keys) -> Keys:
     """a ∪ b."""
     out = np.empty(len(a) + len(b), np.uint64)
+    if _FEWER * len(b) < len(a) < _LONG:
+        return _trimmed(out, kernels.merge_few(a, b, out))
     if (parts := _parts(_MERGE * len(out))) == 1:
         return _trimmed(out, kernels.merge(a, b, out))
     i, j = _cuts(a, b, parts)
@@ -45,7 +48,7 @@ def merge(a: Keys, b: Keys) -> Keys:
 def select(a: Keys, b: Keys, keep: bool) -> Keys:
     """a ∩ b if `keep`, else a \\ b; gallops through b, so that a small a costs little."""
     out = np.empty(len(a), np.uint64)
-    if (parts := _parts(_SELECT * min(len(a) + len(b), 8 * len(a)))) == 1:
+    if len(a) < _FEW or (parts := _parts(_SELECT * min(len(a) + len(b), 8 * len(a)))) == 1:
         return _trimmed(out, kernels.select(a, b, keep, out))
     i, j = _cuts(a, b, parts)
 
@@ -164,4 +167,6 @@ def _joined(out: Keys, begins: Bounds, sizes: Sequence[int]) -> Keys:
 
 def _trimmed(out: Keys, size: int) -> Keys:
     """The first `size` keys of a buffer; a copy if most of the buffer would be kept for nothing."""
+    if size == len(out):
+        return out
     return out[:size].copy() if 2 * size < len(out) else out[:size]

@@ -81,8 +81,8 @@ def assisted(method: Callable[Concatenate[S, P], B]) -> Callable[Concatenate[S, 
 
     @wraps(method)
     def run(self: S, /, *arguments: P.args, **named: P.kwargs) -> B:
-        before, workers = current(), self.workers
-        if workers.threads == 1 or before is workers:
+        workers = self.workers
+        if workers.threads == 1 or (before := current()) is workers:
             return method(self, *arguments, **named)
         _local.workers = workers
         try:
