@@ -164,7 +164,8 @@ class Maintainer(Generic[F]):
         anew = self._kind.make is None
         if self.algorithm == "auto" and not self._believing:
             reason = worth_rematerializing(
-                *(strata.concerned(facts) for facts in (removed, inserted)),
+                strata.concerned(removed),
+                strata.concerned(inserted),
                 len(state.explicit),
                 state.instances,
             )
