@@ -12,7 +12,6 @@ of Motik et al. 2015, §5, everything is derived anew.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator
 from dataclasses import replace
 from time import perf_counter
@@ -55,8 +54,8 @@ def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances:
     if changed <= 100:
         return None
     left = explicit - deleted + inserted
-    share = left / max(1, explicit)
-    if _CHANGE * changed < (explicit + instances) * share + _ANEW:
+    each = (explicit + instances) / max(1, explicit)
+    if changed * max(_CHANGE, each) < each * left + _ANEW:
         return None
     return (
         f"derived anew: {deleted:,} of {explicit:,} explicit facts are deleted,"
@@ -68,13 +67,13 @@ class Auto(Generic[F]):
     """The best of the others, stratum by stratum."""
 
     def __init__(self) -> None:
-        self._chosen: Counter[str] = Counter()
+        self._chosen: dict[str, int] = {}
 
     def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
         """Check where nothing is recursive; else let Backward/Forward and DRed race."""
         if not step.stratum.recursive:
             removal = yield from BackwardForward[F]().delete(step)
-            self._chosen["a check in {} without recursion"] += 1
+            self._choose("a check in {} without recursion")
         else:
             removal = self._race(step)
         parts = [
@@ -104,8 +103,11 @@ class Auto(Generic[F]):
             spent[turn] += perf_counter() - started
         for each in (careful, quick):
             step.statistics.include(each.statistics)
-        self._chosen[_WINNERS[turn] + " in {} with recursion"] += 1
+        self._choose(_WINNERS[turn] + " in {} with recursion")
         return removal
+
+    def _choose(self, text: str) -> None:
+        self._chosen[text] = self._chosen.get(text, 0) + 1
 
     def insert(self, step: Step[F], rederived: F) -> F:
         """Semi-naive evaluation."""

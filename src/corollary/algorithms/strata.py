@@ -78,12 +78,20 @@ class CompiledStratum:
 
     def key(self, module: Module[Any]) -> ModuleKey:
         """What a module's state depends on: kind, rules, and others that derive the same."""
-        others = [
-            rule
-            for rule in self.recursive
-            if rule not in module.rules and rule.head.predicate in module.predicates
-        ]
-        return type(module), frozenset(module.rules), frozenset(others)
+        found = self._keys.get((type(module), module.rules))
+        if found is None:
+            others = [
+                rule
+                for rule in self.recursive
+                if rule not in module.rules and rule.head.predicate in module.predicates
+            ]
+            found = type(module), frozenset(module.rules), frozenset(others)
+            self._keys[type(module), module.rules] = found
+        return found
+
+    @cached_property
+    def _keys(self) -> dict[tuple[type, tuple[CompiledRule, ...]], ModuleKey]:
+        return {}
 
     def may_derive(self, predicate: Predicate) -> bool:
         """Whether a body atom may read what the stratum derives."""

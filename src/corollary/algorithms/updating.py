@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -56,7 +56,7 @@ class Update(Generic[F]):
         # rederive.
         self._plain = CountedBackwardForward() if kind.counts[1] else self.algorithm
         self._was = state.strata
-        self.modules: Mapping[ModuleKey, Any] = dict(state.modules)
+        self.modules: dict[ModuleKey, Any] = dict(state.modules)
         self._lost = self._gained = self.deleted
 
     def run(self, removed: F, inserted: F) -> tuple[F, F]:
@@ -240,9 +240,10 @@ class Update(Generic[F]):
             # What is given changes its kind with the rules only.
             changed = bool(added) or self._was is not self.strata
             modules = modules if changed and begun(modules, step) else ()
-        keys = {stratum.key(module) for module in stratum.modules}
-        kept = {key: state for key, state in self.modules.items() if key not in keys}
-        self.modules = kept | {stratum.key(module): module.state for module in modules}
+        for module in stratum.modules:
+            self.modules.pop(stratum.key(module), None)
+        for module in modules:
+            self.modules[stratum.key(module)] = module.state
         lost, gained = removal.overdeleted, new
         if len(lost) and len(gained):
             lost, gained = lost.difference(new), new.difference(removal.overdeleted)

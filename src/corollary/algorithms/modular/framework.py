@@ -14,7 +14,6 @@ given what it derived itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, Self
 
@@ -36,6 +35,7 @@ class Change(Generic[F]):
     inserted: F  # A \\ D
     lost: F  # facts of the module's predicates that others do not give any more
     gained: F  # facts that others give now, and did not
+    given: F | None = None  # explicit facts, if no others are given
 
 
 class Module(Generic[F]):
@@ -54,8 +54,8 @@ class Module(Generic[F]):
 
     def with_state(self, state: Any) -> Self:
         """The same module in another state."""
-        module = copy(self)
-        module.state = state
+        module = type(self).__new__(type(self))  # as `copy` does, which takes longer
+        module.__dict__.update(self.__dict__, state=state)
         return module
 
     def add(self, engine: Engine[F], facts: F, delta: F, on_round: OnRound | None) -> Derived[F]:

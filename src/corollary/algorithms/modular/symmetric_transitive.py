@@ -78,7 +78,7 @@ class SymmetricTransitive(OfExternal[F]):
     def update(self, engine: Engine[F], change: Change[F]) -> Difference[F]:
         """Compare the components of X_R before and after."""
         external = self.external(engine)
-        self.state = external.difference(change.lost).union(change.gained)
+        self.state = external.replaced(change.lost, change.gained, shared=change.given)
         changed = change.lost.union(change.gained)
         return self._reconnected(engine, external, self.state, changed, self.own(change.before))
 

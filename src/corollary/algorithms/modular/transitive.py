@@ -165,7 +165,7 @@ class Transitive(OfExternal[F]):
     def update(self, engine: Engine[F], change: Change[F]) -> Difference[F]:
         """Compare the closures of X_R before and after."""
         external = self.external(engine)
-        self.state = external.replaced(change.lost, change.gained)
+        self.state = external.replaced(change.lost, change.gained, shared=change.given)
         changed = change.lost.union(change.gained)
         return self._reclosed(engine, external, self.state, changed, self.own(change.before))
 
@@ -201,7 +201,7 @@ class Linear(OfExternal[F]):
     def update(self, engine: Engine[F], change: Change[F]) -> Difference[F]:
         """Compare the closures of the old and the new facts of both relations."""
         external = self.external(engine)
-        self.state = external.replaced(change.lost, change.gained)
+        self.state = external.replaced(change.lost, change.gained, shared=change.given)
         edges = change.deleted.union(change.inserted).only(self.edge)
         [rule] = self.rules
         return engine.reclose(

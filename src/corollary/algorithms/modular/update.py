@@ -55,6 +55,8 @@ class Settled(Generic[F]):
             deleted = losing.without(closed)
             deleted = deleted.difference(step.certain(deleted))
             inserted = gaining.without(closed).difference(step.facts)
+        # Then all that is given is explicit.
+        alone = len(self.modules) == 1 and not step.stratum.nonrecursive
         left: F | None = None
         for module in self.modules:
             given = module.given
@@ -68,6 +70,7 @@ class Settled(Generic[F]):
                 step.inserted,
                 lost.difference(step.certain(lost)),
                 gaining.only(module.predicates).difference(given),
+                step.explicit if alone else None,
             )
             found = module.update(step.engine, change)
             assert found is not None, "such modules can tell"

@@ -60,7 +60,7 @@ class ColumnarFacts:
         return self.space.workers
 
     def __len__(self) -> int:
-        return sum(map(len, self.relations.values()))
+        return sum(map(len, self.relations.values())) if self.relations else 0
 
     def predicates(self) -> Collection[Predicate]:
         """The narrow predicates that have facts."""
@@ -77,7 +77,10 @@ class ColumnarFacts:
         if relation.arity > 2:  # keys of longer rows are not in the order of the rows
             order = np.lexsort(columns[::-1])
             columns = [column[order] for column in columns]
-        return np.stack(columns, axis=1)
+        rows = np.empty((len(relation), relation.arity), np.uint32)
+        for place, column in enumerate(columns):
+            rows[:, place] = column
+        return rows
 
     @assisted
     def union(self, other: ColumnarFacts) -> ColumnarFacts:
@@ -122,6 +125,8 @@ class ColumnarFacts:
     @assisted
     def intersection(self, other: ColumnarFacts) -> ColumnarFacts:
         """The facts that both have."""
+        if not self.relations or not other.relations:
+            return self if not self.relations else other
         both = self.relations.keys() & other.relations.keys()
         return ColumnarFacts(
             self.space, {p: self.relations[p].intersection(other.relations[p]) for p in both}
@@ -198,6 +203,8 @@ class ColumnarFacts:
     def only(self, predicates: Collection[Predicate]) -> ColumnarFacts:
         """The facts of these predicates; wide ones stand for all that they cover."""
         mine = self.relations
+        if not mine:
+            return self
         if len(mine) < len(predicates):
             predicates = frozenset(predicates)
             kept = {p: relation for p, relation in mine.items() if p in predicates}
@@ -211,6 +218,8 @@ class ColumnarFacts:
     def without(self, predicates: Collection[Predicate]) -> ColumnarFacts:
         """The facts of all other predicates."""
         mine = self.relations
+        if not mine:
+            return self
         if len(mine) <= len(predicates):
             predicates = frozenset(predicates)
             kept = {p: relation for p, relation in mine.items() if p not in predicates}

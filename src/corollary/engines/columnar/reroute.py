@@ -217,11 +217,8 @@ def _pairs_of(sources: Numbers, known: Relation) -> float:
     """About how many known pairs the sources have, by a sample."""
     if not known.runs:
         return 0
-    keys = known.runs[0].keys
-    some = sources[:: -(-len(sources) // _SAMPLE)].astype(np.uint64)
-    ends = np.searchsorted(keys, (some + np.uint64(1)) << HIGH)
-    pairs = int(np.add.reduce(ends - np.searchsorted(keys, some << HIGH)))
-    return pairs * len(sources) / len(some)
+    some = sources[:: -(-len(sources) // _SAMPLE)]
+    return count_pairs(some, known.runs[0].keys) * len(sources) / len(some)
 
 
 def _rows(edges: Keys, columns: Keys, size: int, words: int, nodes: int) -> tuple[Keys, Keys]:
@@ -244,6 +241,16 @@ def _rows(edges: Keys, columns: Keys, size: int, words: int, nodes: int) -> tupl
         unused.copy(),
     )
     return places, bits
+
+
+@compiled
+def count_pairs(sources: Numbers, keys: Keys) -> int:
+    """How many pairs the sources have."""
+    found = 0
+    for source in sources:
+        x = np.uint64(source)
+        found += lower(keys, (x + np.uint64(1)) << np.uint64(32)) - lower(keys, x << np.uint64(32))
+    return found
 
 
 @compiled
