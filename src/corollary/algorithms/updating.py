@@ -242,7 +242,8 @@ class Update(Generic[F]):
         kept = {key: state for key, state in self.modules.items() if key not in keys}
         self.modules = kept | {stratum.key(module): module.state for module in modules}
         lost, gained = removal.overdeleted, new
-        if len(lost) and len(gained):
+        # Where facts were made anew, nothing both leaves and comes.
+        if removal.left is None and len(lost) and len(gained):
             lost, gained = lost.difference(new), new.difference(removal.overdeleted)
         return self._remember(lost, gained)
 
