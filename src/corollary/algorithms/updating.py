@@ -245,7 +245,8 @@ class Update(Generic[F]):
         for module in modules:
             self.modules[stratum.key(module)] = module.state
         lost, gained = removal.overdeleted, new
-        if len(lost) and len(gained):
+        # Where facts were made anew, nothing both leaves and comes.
+        if removal.left is None and len(lost) and len(gained):
             lost, gained = lost.difference(new), new.difference(removal.overdeleted)
         return self._remember(lost, gained)
 

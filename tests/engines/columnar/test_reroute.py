@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corollary.core.dictionary import Dictionary
-from corollary.engines.columnar import components, relation, reroute
+from corollary.engines.columnar import components, gather, relation, reroute
+from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.engines.columnar.relation import Relation, Run
+from corollary.engines.columnar.workers import Workers
 from tests.engines import conformance
 
 WAYS: dict[str, dict[Any, dict[str, int]]] = {
     "rows": {reroute: {"_WORDS": 1 << 40}},
+    "lists": {
+        reroute: {"_WORDS": 0, "_ALL": 1 << 40},
+        gather: {"_MANY": 0, "_ROOM": 1, "_SPARE": 1},
+    },
+    "lists of many": {reroute: {"_COLUMNS": 0, "_ALL": 1 << 40}, gather: {"_MANY": 0}},
     "searches": {reroute: {"_WORDS": 0}},
     "few sources": {reroute: {"_WORDS": 0, "_ALL": 0, "_LOOKED_UP": 0}},
     "rows of few sources": {reroute: {"_WORDS": 1 << 40, "_ALL": 0}},
@@ -39,3 +48,44 @@ def test_ways_agree(way: str, law: conformance.Law, threads: int, data: st.DataO
             for name, value in values.items():
                 patch.setattr(module, name, value)
         law.check(engine, example)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("edges", [40, 150, 300, 900])  # short lists, long ones, cycles
+def test_gathered_lists_are_the_closure(
+    threads: int, edges: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "_MANY", 0)
+    rng, nodes = np.random.default_rng(edges), 200
+    old, new = (reached(rng.integers(0, nodes, (edges, 2)), nodes) for _ in range(2))
+    graph, closure = new
+    before = keys(old[1])
+    # known in one run, in two, and with keys that are dead
+    half, dead = before[::2], keys(new[1] & ~old[1])
+    for known in (
+        Relation.of(2, before),
+        Relation(2, (Run(before[1::2]), Run(half))),
+        Relation(2, (Run(np.union1d(before, dead)),), (Run(dead),)),
+        Relation(2),
+    ):
+        found = gather.differ(Run(keys(graph)), known, nodes, Workers(threads), Budget(None))
+        expected, was = keys(closure), known.keys()
+        assert np.array_equal(found.whole, expected)
+        assert np.array_equal(found.inserted, np.setdiff1d(expected, was))
+        assert np.array_equal(found.deleted, np.setdiff1d(was, expected))
+
+
+def reached(edges: Any, nodes: int) -> tuple[Any, Any]:
+    """A graph and its closure, as matrices."""
+    graph = np.zeros((nodes, nodes), bool)
+    graph[edges[:, 0], edges[:, 1]] = True
+    closure = graph
+    while (more := closure | (closure @ graph)).sum() > closure.sum():
+        closure = more
+    return graph, closure
+
+
+def keys(matrix: Any) -> Any:
+    """The pairs of a matrix."""
+    subjects, objects = np.nonzero(matrix)
+    return subjects.astype(np.uint64) << np.uint64(32) | objects.astype(np.uint64)

@@ -88,7 +88,7 @@ class ColumnarFacts:
         if not other.relations:
             return self
         if not self.relations:
-            return other
+            return other  # with what it remembers
         apart = other._apart_from is not None and other._apart_from() is self
         relations = dict(self.relations)
         for predicate, relation in other.relations.items():

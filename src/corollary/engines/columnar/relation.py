@@ -381,6 +381,8 @@ class Relation:
         if len(other) < len(self):
             self, other = other, self
         keys = self.keys()
+        if len(other.runs) == 1 and not other.dead:
+            return Relation.of(self.arity, sets.select(keys, other.runs[0].keys, True))
         return Relation.of(self.arity, keys[other.contains(keys)])
 
 

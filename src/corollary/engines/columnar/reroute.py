@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from corollary.core.bits import lowest, ones
 from corollary.core.jit import compiled
-from corollary.engines.columnar import kernels, sets, shared
+from corollary.engines.columnar import gather, kernels, sets, shared
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import Layers, first, layers, lower, push, turned
@@ -91,6 +91,8 @@ def differ(
         return Difference(EMPTY, EMPTY, 0)
     size = 1 + max(before.largest, after.largest)
     every = _ALL * (len(edges) + len(given)) > len(before.edges) + len(before.given)
+    if every and any(len(run.subjects) > _COLUMNS for run in after.edges.runs):
+        return _anew(after, known, size, workers, budget)  # rows would not pay
     sources = _all_sources(before, after) if every else _sources(before, edges, given, size)
     if not len(sources):
         return Difference(EMPTY, EMPTY, 0)
@@ -105,6 +107,9 @@ def _anew(
 ) -> Difference:
     """Close everything again: costs less than to search with what lies in layers."""
     edges = after.edges.run()
+    if len(edges) and after.given is after.edges and size < gather.LARGE:
+        found = gather.differ(edges, known, size, workers, budget)
+        return Difference(found.inserted, found.deleted, found.met, found.whole)
     given = edges if after.given is after.edges else after.given.run()
     old = known.keys()
     if not len(edges) or not len(given):
