@@ -15,6 +15,7 @@ from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes, timed
 from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 
 _WARM_UP = 200_000  # facts: enough for what runs with several threads
 _LARGEST_FOR_DUCKDB = 20_000_000  # facts; above it the run would take longer than the rest
@@ -132,5 +133,40 @@ BENCHMARK = Benchmark(
     scales=(1_000_000, 10_000_000),
     small=(100_000,),
     run=run,
-    plots=(Plot("Closure under LUBM_L", "explicit", "seconds", "engine + threads", kind="lines"),),
+    plots=(
+        Plot(
+            "Closure under LUBM_L",
+            "explicit",
+            "seconds",
+            "engine + threads",
+            kind="lines",
+            unit="seconds",
+            x_unit="explicit facts",
+        ),
+    ),
+    views=(
+        View(
+            "Checked against an unrelated engine",
+            ("case", "facts", "correct"),
+            where=(("case", ("LUBM(1) under L", "LUBM(1) under LE")),),
+        ),
+        View(
+            "Closures",
+            (
+                "explicit",
+                "engine",
+                "threads",
+                "derived",
+                "seconds",
+                Column("cpu_seconds", "cpu: s"),
+                Column("load_seconds", "load: s"),
+                Column("derived_per_second", "M derived/s", 1e-6),
+                Column("seconds_per_fact", "ns a fact", 1e9),
+                Column("bytes_per_fact", "bytes a fact"),
+                Column("speedup", "ours: × faster"),
+                "correct",
+            ),
+            where=(("case", "closure"),),
+        ),
+    ),
 )

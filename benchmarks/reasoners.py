@@ -24,7 +24,9 @@ import corollary as co
 from benchmarks import owl, owlrl_peer
 from benchmarks.isolate import isolated
 from benchmarks.measure import least, peak_bytes, timed
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 from corollary.cli.main import main
 from corollary.core.terms import term_of
 from corollary.lang.syntax import TRIPLE, Atom
@@ -196,4 +198,35 @@ BENCHMARK = Benchmark(
     scales=(1, 10),
     small=(1,),
     run=run,
+    plots=(
+        Plot(
+            "OWL 2 RL from files: load and close",
+            "case",
+            "seconds",
+            "engine",
+            unit="seconds (owlrl on LUBM: scaled)",
+        ),
+    ),
+    views=(
+        View(
+            "Seconds from N-Triples to the closure",
+            (
+                "case",
+                "engine",
+                "facts",
+                "seconds",
+                Column("times", "times ours"),
+                Column("first_seconds", "first in a process"),
+                Column("times_first", "times ours"),
+                Column("measured_seconds", "measured, then scaled"),
+                Column("peak_bytes", "peak MB", 1e-6),
+                "correct",
+            ),
+        ),
+        View(
+            "Facts that only one of Corollary and owlrl has, by reason",
+            ("case", "differ"),
+            where=(("engine", "owlrl"), ("correct", (True, False))),
+        ),
+    ),
 )
