@@ -22,11 +22,13 @@ from benchmarks import (
     modular,
     one_fact,
     ontology,
+    peers,
     proofs,
     rdf_load,
     reasoners,
     rules,
     rules10k,
+    scaling,
     spark,
     spark_pipeline,
     sparql,
@@ -69,6 +71,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         store,
         sparql,
         spark,
+        peers,
+        scaling,
     )
 }
 

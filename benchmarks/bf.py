@@ -108,8 +108,8 @@ def measured(kind: str, algorithm: str, scale: int, repeat: int, data: str) -> R
     )
     explicit, facts = sum(map(len, tables.values())), len(kept.maintainer.facts)
     rows = []
-    for share in SHARES:
-        some = sample(np.random.default_rng(1), tables, max(_FEW, round(share * explicit)))
+    for number in dict.fromkeys(max(_FEW, round(share * explicit)) for share in SHARES):
+        some = sample(np.random.default_rng(1), tables, number)
         spent = []
         for _ in range(max(2, repeat)):  # the first one compiles
             seconds, changes = kept.delete(some)

@@ -194,8 +194,22 @@ BENCHMARK = Benchmark(
             unit="seconds",
             x_unit="explicit triples",
         ),
-        Plot("Additions", "update", "add_milliseconds", "algorithm", unit="milliseconds"),
-        Plot("Removals", "update", "remove_milliseconds", "algorithm", unit="milliseconds"),
+        Plot(
+            "Additions",
+            "update",
+            "add_milliseconds",
+            "algorithm",
+            unit="milliseconds",
+            x_unit="update",
+        ),
+        Plot(
+            "Removals",
+            "update",
+            "remove_milliseconds",
+            "algorithm",
+            unit="milliseconds",
+            x_unit="update",
+        ),
     ),
     views=(
         View(

@@ -268,6 +268,7 @@ BENCHMARK = Benchmark(
         Plot(
             "Patterns, warm: ours, and the paper's at 80,000 universities",
             "scale + pattern",
+            x_unit="universities, pattern",
             where=(("case", "pattern"),),
             ys=(("warm_ms", "ours"), ("paper_warm_ms", "paper")),
             unit="milliseconds",
@@ -275,6 +276,7 @@ BENCHMARK = Benchmark(
         Plot(
             "Deriving all that follows, against the pre-materialization",
             "scale",
+            x_unit="universities",
             where=(("case", "pre-materialization"),),
             ys=(("seconds", "pre-materialization"), ("full_seconds", "everything")),
             unit="seconds",

@@ -95,6 +95,7 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
     # So that the same rows give the same file.
     mpl.rcParams["svg.hashsalt"] = path.stem
     from matplotlib import pyplot
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     heights = [_height(plot, curves) for plot, curves in panels]
     figure, axes = pyplot.subplots(
@@ -102,7 +103,7 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
         figsize=(_WIDTH, sum(heights)),
         squeeze=False,
         height_ratios=heights,
-        layout="constrained",
+        layout=ConstrainedLayoutEngine(hspace=0.06),
     )
     for (plot, curves), axis in zip(panels, axes[:, 0], strict=True):
         (_lines if plot.kind == "lines" else _bars)(axis, plot, curves, _colors(list(curves)))
@@ -180,7 +181,9 @@ def _bars(
         if len(places) * len(curves) <= _MANY:
             axis.bar_label(bars, [written(y) for _, y in points], fontsize=7, padding=2)
     axis.set_yticks(range(len(places)), [written(place) for place in places], fontsize=8)
+    axis.margins(y=0.01)
     axis.invert_yaxis()
+    axis.set_ylabel(plot.x_unit, fontsize=9)
     axis.set_xlabel(plot.unit or plot.y.replace("_", " "), fontsize=9)
     if wide:
         axis.set_xscale("log")

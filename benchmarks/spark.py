@@ -171,6 +171,7 @@ BENCHMARK = Benchmark(
             "scale",
             "seconds",
             "engine",
+            x_unit="universities",
             kind="bars",
             unit="seconds",
         ),

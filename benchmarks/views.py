@@ -41,7 +41,7 @@ class View:
 
     Rows without the key `needs` are left out, unless they say why they were not measured.
     With `across`, rows that agree in `columns` become one, and each value of that key becomes a
-    group of the columns `values`. A row that was not measured says why in its first empty cell.
+    group of the columns `values`. A row that was not measured says why in its last cell.
     """
 
     title: str
@@ -137,6 +137,4 @@ def _reason(row: Row) -> str:
 
 def _reasoned(cells: list[str], row: Row) -> list[str]:
     reason = _reason(row)
-    if reason and "" in cells:
-        cells[cells.index("")] = reason
-    return cells
+    return [*cells[:-1], reason] if reason and not cells[-1] else cells
