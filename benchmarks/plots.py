@@ -12,7 +12,8 @@ from benchmarks.views import Where, matches
 
 _WIDTH = 7.0  # inches of a panel
 _LINES = 3.6  # inches of its height with lines
-_BAR, _PLACE, _REST = 0.17, 0.12, 1.15  # inches of a bar, between groups of bars, and around all
+_BAR, _REST = 0.18, 1.1  # inches of a bar, and around all of them
+_GAP = 0.7  # bars between two groups of them
 _WIDE = 20.0  # largest to smallest: from here on, logarithmic axes
 _MANY = 40  # bars that still have their value written beside them
 
@@ -40,6 +41,8 @@ COLORS = {
     "souffle": _PURPLE,
     "pyoxigraph": _BROWN,
     "DataFrame joins": _PINK,
+    "corollary on Spark": _CYAN,
+    "kernels in tasks": _CYAN,
     "paper": _GRAY,
 }
 _OTHERS = (_BLUE, _ORANGE, _GREEN, _PURPLE, _BROWN, _CYAN, _PINK, _OLIVE, _RED, _GRAY)
@@ -114,7 +117,15 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
         axis.grid(alpha=0.3, axis="both" if plot.kind == "lines" else "x")
         if len(curves) > 1:
             # Beside the panel: whatever the points are, the legend covers none of them.
-            axis.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            shown = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+            axis.legend(
+                shown.values(),
+                shown.keys(),
+                fontsize=8,
+                frameon=False,
+                loc="upper left",
+                bbox_to_anchor=(1.0, 1.0),
+            )
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     figure.savefig(path, metadata=metadata)
@@ -126,7 +137,7 @@ def _height(plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> float:
     if plot.kind == "lines":
         return _LINES
     places = len({x for points in curves.values() for x, _ in points})
-    return _REST + places * (_BAR * len(curves) + _PLACE)
+    return _REST + _BAR * (sum(map(len, curves.values())) + _GAP * places)
 
 
 def _colors(names: Sequence[str]) -> dict[str, str]:
@@ -171,21 +182,26 @@ def _lines(
 def _bars(
     axis: Any, plot: Plot, curves: dict[str, list[tuple[Any, float]]], colors: dict[str, str]
 ) -> None:
-    places = list(dict.fromkeys(x for points in curves.values() for x, _ in points))
-    height = 0.8 / len(curves)
+    groups: dict[Any, list[tuple[str, float]]] = {}
+    for name, points in curves.items():
+        for x, y in points:
+            groups.setdefault(x, []).append((name, y))
     values = [y for points in curves.values() for _, y in points]
-    wide = _is_wide(values)
-    for number, (name, points) in enumerate(curves.items()):
-        at = [places.index(x) + (number - (len(curves) - 1) / 2) * height for x, _ in points]
-        bars = axis.barh(at, [y for _, y in points], height * 0.9, label=name, color=colors[name])
-        if len(places) * len(curves) <= _MANY:
-            axis.bar_label(bars, [written(y) for _, y in points], fontsize=7, padding=2)
-    axis.set_yticks(range(len(places)), [written(place) for place in places], fontsize=8)
+    at, ticks = 0.0, []
+    for bars in groups.values():  # one below the other, as many as there are
+        ticks.append(at + (len(bars) - 1) / 2)
+        for name, y in bars:
+            drawn = axis.barh(at, y, 0.9, label=name, color=colors[name])
+            if len(values) <= _MANY:
+                axis.bar_label(drawn, [written(y)], fontsize=7, padding=2)
+            at += 1
+        at += _GAP
+    axis.set_yticks(ticks, [written(place) for place in groups], fontsize=8)
     axis.margins(y=0.01)
     axis.invert_yaxis()
     axis.set_ylabel(plot.x_unit, fontsize=9)
     axis.set_xlabel(plot.unit or plot.y.replace("_", " "), fontsize=9)
-    if wide:
+    if _is_wide(values):
         axis.set_xscale("log")
         axis.set_xlim(left=min(values) / 2, right=max(values) * 3)  # room for the values
     else:

@@ -42,7 +42,7 @@ def run(options: Options) -> Iterator[Row]:
         anew: Row = {}
         wanted: list[int] | None = None
         for algorithm in ALGORITHMS:
-            case: Row = {"case": f"{scale or 'LUBM(1)'}", "algorithm": algorithm}
+            case: Row = {"case": f"{scale:,}" if scale else "LUBM(1)", "algorithm": algorithm}
             row = isolated(
                 measured,
                 timeout=options.timeout,
