@@ -15,8 +15,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from corollary.engines.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _HOST = "127.0.0.1"
 _LONG = 60  # seconds until a master listens, and until all workers are registered
@@ -67,20 +71,23 @@ def cluster(
             stop(process)
 
 
-def settings(*, workers: int = 2, memory: str = "512m") -> dict[str, str]:
-    """What a session on such a cluster needs: all its workers, with the Python of this process."""
-    return {
+def session_at(url: str, *, workers: int = 2, memory: str = "512m") -> SparkSession:
+    """A session on such a cluster: all its workers, with the Python of this process."""
+    from corollary.engines.spark.session import build_session
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    config = {
         "spark.driver.host": _HOST,
         "spark.driver.bindAddress": _HOST,
         "spark.executor.memory": memory,
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        "spark.pyspark.python": sys.executable,
         "spark.sql.shuffle.partitions": str(workers),
         "spark.sql.adaptive.enabled": "false",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{_LONG}s",
         "spark.cores.max": str(workers),
     }
+    return build_session(url, config=config)
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

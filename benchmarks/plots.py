@@ -27,6 +27,8 @@ COLORS = {
     "corollary": _BLUE,
     "columnar": _BLUE,
     "warm_ms": _BLUE,
+    "auto without": "#a6cbe6",
+    "dred-c without": "#f0a3a4",
     "bf": _ORANGE,
     "dred": _GREEN,
     "fp": _PURPLE,

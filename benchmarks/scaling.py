@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import closing, graphs, lubm, lubm_one, tables
-from benchmarks.cluster import cluster, settings
+from benchmarks.cluster import cluster, session_at
 from benchmarks.dag import LINEAR, arguments_for
 from benchmarks.isolate import isolated
 from benchmarks.plots import Plot
@@ -128,9 +128,9 @@ def build(folder: str, number: int, master: str) -> Row:
         return _built(folder, number, build_session(master), started)
     logs = Path(folder) / f"cluster{number}"
     logs.mkdir()
-    with cluster(logs) as (url, _):
+    with cluster(logs, memory="2g") as (url, _):
         started = time.perf_counter()
-        return _built(folder, number, build_session(url, config=settings()), started)
+        return _built(folder, number, session_at(url, memory="1g"), started)
 
 
 def _built(folder: str, number: int, session: Any, started: float) -> Row:

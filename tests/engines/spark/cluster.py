@@ -11,13 +11,12 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.cluster import cluster, settings, stop
+from benchmarks.cluster import cluster, session_at, stop
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.evaluate import RoundReport
-from corollary.engines.spark.session import build_session
 from corollary.lang.program import Program
 
 PROGRAM = Program.parse(
@@ -31,7 +30,7 @@ PROGRAM = Program.parse(
 def main(folder: str, kill: str) -> None:
     """Materialize on a cluster, and print what was derived and by how many executors."""
     with cluster(Path(folder)) as (url, workers):
-        session = build_session(url, config=settings())
+        session = session_at(url)
         context = session.sparkContext
         executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1
         killed = 0
