@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -21,11 +22,13 @@ from benchmarks import (
     modular,
     one_fact,
     ontology,
+    peers,
     proofs,
     rdf_load,
     reasoners,
     rules,
     rules10k,
+    scaling,
     spark,
     spark_pipeline,
     sparql,
@@ -41,7 +44,6 @@ from benchmarks.report import (
     machine,
     report,
     save,
-    table,
     written,
 )
 
@@ -69,6 +71,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         store,
         sparql,
         spark,
+        peers,
+        scaling,
     )
 }
 
@@ -97,15 +101,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scales = options.scale or (benchmark.scales if options.name else benchmark.small)
         print(f"{benchmark.name}: {benchmark.summary}", file=sys.stderr)
         found: list[Row] = []
+        load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
         for row in benchmark.run(Options(scales, options.repeat, options.timeout, options.data)):
             done = "  ".join(written(row[key]) for key in _PROGRESS if key in row)
             print(f"  {done}", file=sys.stderr)
             found.append(row)
         if not options.json:
-            print(f"\n{benchmark.name}: {benchmark.summary}\n\n{table(found)}\n", flush=True)
+            print(f"\n{benchmark.name}: {benchmark.summary}\n\n{benchmark.text(found)}\n")
+            sys.stdout.flush()
         if options.save is not None:
             command = ["corollary", "bench", *(sys.argv[1:] if arguments is None else arguments)]
-            save(benchmark.name, found, benchmark.plots, shlex.join(command), options.save)
+            save(benchmark, found, shlex.join(command), load, options.save)
         rows += found if options.name else [{"benchmark": benchmark.name, **row} for row in found]
     if options.json:
         print(json.dumps(report(options.name or "all", rows)))
@@ -117,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command_line() -> argparse.ArgumentParser:
     """The arguments."""
     listed = "\n".join(
-        f"  {b.name:10} {b.summary}"
+        f"  {b.name:14} {b.summary}"
         + (f" (scale: {b.unit}, {', '.join(map(short, b.scales))})" if b.scales else "")
         for b in BENCHMARKS.values()
     )

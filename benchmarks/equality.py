@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.isolate import isolated
 from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary, Ids
@@ -182,5 +183,27 @@ BENCHMARK = Benchmark(
     scales=(1_000,),
     small=(200,),
     run=run,
-    plots=(Plot("Owl:sameAs", "case + members", "seconds", "equality"),),
+    plots=(
+        Plot(
+            "owl:sameAs: materialization", "case + members", "seconds", "equality", unit="seconds"
+        ),
+    ),
+    views=(
+        View(
+            "owl:sameAs by rules and by representatives",
+            (
+                "case",
+                Column("members", "members of a class"),
+                "equality",
+                "facts",
+                "stored",
+                "seconds",
+                "merge_ms",
+                "split_ms",
+                "leave_ms",
+                "join_ms",
+                "correct",
+            ),
+        ),
+    ),
 )

@@ -14,6 +14,7 @@ from benchmarks.dag import LINEAR, arguments_for, recursive_query
 from benchmarks.isolate import isolated
 from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 from corollary.algorithms.seminaive import materialize
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.engines.columnar.engine import ColumnarEngine
@@ -83,5 +84,29 @@ BENCHMARK = Benchmark(
     scales=(),
     small=(),
     run=run,
-    plots=(Plot("Transitive closure of real graphs", "case", "seconds", "engine + threads"),),
+    plots=(
+        Plot(
+            "Transitive closure of real graphs",
+            "case",
+            "seconds",
+            "engine + threads",
+            unit="seconds",
+        ),
+    ),
+    views=(
+        View(
+            "Transitive closure of real graphs",
+            (
+                "case",
+                Column("expected", "pairs"),
+                "engine",
+                "threads",
+                Column("explicit", "edges"),
+                "seconds",
+                Column("cpu_seconds", "cpu: s"),
+                Column("speedup", "ours: × faster"),
+                "correct",
+            ),
+        ),
+    ),
 )

@@ -16,6 +16,7 @@ from benchmarks.isolate import isolated
 from benchmarks.maintaining import Maintained, counted, sample
 from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 
 ALGORITHMS = ("rematerialize", "dred", "bf", "fp", "dred-c", "bf-c", "auto")
 SHARES = (0.0, 0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5)  # of E; 0 stands for one fact
@@ -100,11 +101,33 @@ BENCHMARK = Benchmark(
     run=run,
     plots=(
         Plot(
-            "Deleting more and more",
+            "Deleting more and more of LUBM data",
             "explicit_deleted",
             "milliseconds",
             "algorithm",
             kind="lines",
+            unit="milliseconds",
+            x_unit="explicit facts deleted",
+        ),
+    ),
+    views=(
+        View(
+            "Milliseconds to delete explicit facts",
+            (Column("scale", "explicit facts"), Column("explicit_deleted", "deleted")),
+            across="algorithm",
+            values=("milliseconds",),
+            where=(("case", "deletion"),),
+        ),
+        View(
+            "`auto` against the best of the others",
+            (
+                Column("explicit_deleted", "deleted"),
+                "best",
+                Column("best_milliseconds", "ms"),
+                Column("auto_milliseconds", "auto: ms"),
+                Column("auto_to_best", "ratio"),
+            ),
+            where=(("case", "auto against the best"),),
         ),
     ),
 )

@@ -14,7 +14,9 @@ import numpy as np
 
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.engines.columnar.engine import ColumnarEngine
@@ -143,4 +145,25 @@ BENCHMARK = Benchmark(
     scales=(100_000_000,),
     small=(1_000_000,),
     run=run,
+    plots=(
+        Plot(
+            "One fact and a large relation",
+            "case",
+            "median_microseconds",
+            "facts",
+            unit="microseconds, median",
+        ),
+    ),
+    views=(
+        View(
+            "Microseconds",
+            (
+                Column("case", "operation"),
+                "facts",
+                Column("median_microseconds", "median"),
+                Column("max_microseconds", "longest of 1,000"),
+                Column("first_microseconds", "first, with its index"),
+            ),
+        ),
+    ),
 )

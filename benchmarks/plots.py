@@ -8,10 +8,46 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.report import Row, written
+from benchmarks.views import Where, matches
 
-_WIDTH, _HEIGHT = 7.0, 3.6  # inches of a panel
+_WIDTH = 7.0  # inches of a panel
+_LINES = 3.6  # inches of its height with lines
+_BAR, _REST = 0.18, 1.1  # inches of a bar, and around all of them
+_GAP = 0.7  # bars between two groups of them
 _WIDE = 20.0  # largest to smallest: from here on, logarithmic axes
-_MANY = 12  # bars that still have their value written beside them
+_MANY = 40  # bars that still have their value written beside them
+
+# One color for a thing in all plots. Blue is always Corollary, or what it does by itself.
+_BLUE, _ORANGE, _GREEN, _RED, _PURPLE, _BROWN, _PINK, _GRAY, _OLIVE, _CYAN = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
+    "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+)  # fmt: skip
+COLORS = {
+    "auto": _BLUE,
+    "corollary": _BLUE,
+    "columnar": _BLUE,
+    "warm_ms": _BLUE,
+    "auto without": "#a6cbe6",
+    "dred-c without": "#f0a3a4",
+    "bf": _ORANGE,
+    "dred": _GREEN,
+    "fp": _PURPLE,
+    "dred-c": _RED,
+    "bf-c": _BROWN,
+    "counting": _OLIVE,
+    "rematerialize": _GRAY,
+    "duckdb": _OLIVE,
+    "reasonable": _ORANGE,
+    "owlrl": _RED,
+    "maplib": _GREEN,
+    "souffle": _PURPLE,
+    "pyoxigraph": _BROWN,
+    "DataFrame joins": _PINK,
+    "corollary on Spark": _CYAN,
+    "kernels in tasks": _CYAN,
+    "paper": _GRAY,
+}
+_OTHERS = (_BLUE, _ORANGE, _GREEN, _PURPLE, _BROWN, _CYAN, _PINK, _OLIVE, _RED, _GRAY)
 
 
 @dataclass(frozen=True)
@@ -19,15 +55,20 @@ class Plot:
     """What a panel shows: `y` by `x`, a line or group of bars for each value of `series`.
 
     Rows without `x` or `y` are left out, as are those that differ from `where`. Keys may be
-    joined: `case + algorithm`.
+    joined: `case + algorithm`. Instead of one `y` there may be several `ys` with their names, each
+    a series. `factor` is what values are multiplied by, for the unit that `unit` says.
     """
 
     title: str
     x: str
-    y: str
+    y: str = ""
     series: str = ""
     kind: Literal["bars", "lines"] = "bars"
-    where: tuple[tuple[str, Any], ...] = ()
+    where: Where = ()
+    ys: tuple[tuple[str, str], ...] = ()
+    unit: str = ""
+    factor: float = 1
+    x_unit: str = ""
 
     def curves(self, rows: Sequence[Row]) -> dict[str, list[tuple[Any, float]]]:
         """The points of each series.
@@ -38,11 +79,13 @@ class Plot:
         """
         found: dict[str, list[tuple[Any, float]]] = {}
         for row in rows:
-            if any(row.get(key) != value for key, value in self.where) or row.get(self.y) is None:
+            if not matches(row, self.where):
                 continue
             x, series = _value(row, self.x), _value(row, self.series) if self.series else ""
-            if x is not None and series is not None:
-                found.setdefault(written(series), []).append((x, float(row[self.y])))
+            for key, name in self.ys or ((self.y, ""),):
+                if x is not None and series is not None and row.get(key) is not None:
+                    label = ", ".join(filter(None, (written(series), name)))
+                    found.setdefault(label, []).append((x, float(row[key]) * self.factor))
         return found
 
 
@@ -57,17 +100,34 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
     # So that the same rows give the same file.
     mpl.rcParams["svg.hashsalt"] = path.stem
     from matplotlib import pyplot
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    size = (_WIDTH, _HEIGHT * len(panels))
-    figure, axes = pyplot.subplots(len(panels), figsize=size, squeeze=False)
+    heights = [_height(plot, curves) for plot, curves in panels]
+    figure, axes = pyplot.subplots(
+        len(panels),
+        figsize=(_WIDTH, sum(heights)),
+        squeeze=False,
+        height_ratios=heights,
+        layout=ConstrainedLayoutEngine(hspace=0.06),
+    )
     for (plot, curves), axis in zip(panels, axes[:, 0], strict=True):
-        (_lines if plot.kind == "lines" else _bars)(axis, plot, curves)
-        axis.set_title(plot.title, fontsize=10)
+        (_lines if plot.kind == "lines" else _bars)(axis, plot, curves, _colors(list(curves)))
+        axis.set_title(plot.title, fontsize=10, loc="left", pad=8)
         axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(labelsize=8)
+        axis.set_axisbelow(True)
         axis.grid(alpha=0.3, axis="both" if plot.kind == "lines" else "x")
         if len(curves) > 1:
-            axis.legend(fontsize=7, frameon=False)
-    figure.tight_layout()
+            # Beside the panel: whatever the points are, the legend covers none of them.
+            shown = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+            axis.legend(
+                shown.values(),
+                shown.keys(),
+                fontsize=8,
+                frameon=False,
+                loc="upper left",
+                bbox_to_anchor=(1.0, 1.0),
+            )
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     figure.savefig(path, metadata=metadata)
@@ -75,32 +135,89 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
     return True
 
 
-def _lines(axis: Any, plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> None:
+def _height(plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> float:
+    if plot.kind == "lines":
+        return _LINES
+    places = len({x for points in curves.values() for x, _ in points})
+    return _REST + _BAR * (sum(map(len, curves.values())) + _GAP * places)
+
+
+def _colors(names: Sequence[str]) -> dict[str, str]:
+    """A color for each series: its own if it has one, else one that no other has.
+
+    >>> _colors(["bf", "other"]) == {"bf": COLORS["bf"], "other": COLORS["auto"]}
+    True
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        first = name.partition(",")[0]
+        own = COLORS.get(name) or COLORS.get(first) or COLORS.get(first.partition(" ")[0])
+        if own is not None and own not in found.values():
+            found[name] = own
+    free = [color for color in _OTHERS if color not in found.values()]
+    for number, name in enumerate(name for name in names if name not in found):
+        found[name] = (free or _OTHERS)[number % len(free or _OTHERS)]
+    return found
+
+
+def _lines(
+    axis: Any, plot: Plot, curves: dict[str, list[tuple[Any, float]]], colors: dict[str, str]
+) -> None:
     for name, points in curves.items():
         xs, ys = zip(*sorted(points), strict=True)
-        axis.plot(xs, ys, marker="o", markersize=3, linewidth=1.2, label=name)
-    axis.set_xlabel(plot.x.replace("_", " "))
-    axis.set_ylabel(plot.y.replace("_", " "))
+        axis.plot(xs, ys, marker="o", markersize=3.5, linewidth=1.4, label=name, color=colors[name])
+    axis.set_xlabel(plot.x_unit or plot.x.replace("_", " "), fontsize=9)
+    axis.set_ylabel(plot.unit or plot.y.replace("_", " "), fontsize=9)
     points = [point for points in curves.values() for point in points]
-    if _is_wide([x for x, _ in points]):
-        axis.set_xscale("log")
-    if _is_wide([y for _, y in points]):
-        axis.set_yscale("log")
+    for values, scale, limit in (
+        ([x for x, _ in points], axis.set_xscale, axis.set_xlim),
+        ([y for _, y in points], axis.set_yscale, axis.set_ylim),
+    ):
+        if _is_wide(values):
+            scale("log")
+        else:
+            limit(left=0) if limit == axis.set_xlim else limit(bottom=0)
+    _plain(axis.xaxis, [x for x, _ in points])
+    _plain(axis.yaxis, [y for _, y in points])
 
 
-def _bars(axis: Any, plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> None:
-    places = list(dict.fromkeys(x for points in curves.values() for x, _ in points))
-    height = 0.8 / len(curves)
-    for number, (name, points) in enumerate(curves.items()):
-        at = [places.index(x) + (number - (len(curves) - 1) / 2) * height for x, _ in points]
-        bars = axis.barh(at, [y for _, y in points], height * 0.9, label=name)
-        if len(places) * len(curves) <= _MANY:
-            axis.bar_label(bars, [written(y) for _, y in points], fontsize=7, padding=2)
-    axis.set_yticks(range(len(places)), [written(place) for place in places], fontsize=8)
+def _bars(
+    axis: Any, plot: Plot, curves: dict[str, list[tuple[Any, float]]], colors: dict[str, str]
+) -> None:
+    groups: dict[Any, list[tuple[str, float]]] = {}
+    for name, points in curves.items():
+        for x, y in points:
+            groups.setdefault(x, []).append((name, y))
+    values = [y for points in curves.values() for _, y in points]
+    at, ticks = 0.0, []
+    for bars in groups.values():  # one below the other, as many as there are
+        ticks.append(at + (len(bars) - 1) / 2)
+        for name, y in bars:
+            drawn = axis.barh(at, y, 0.9, label=name, color=colors[name])
+            if len(values) <= _MANY:
+                axis.bar_label(drawn, [written(y)], fontsize=7, padding=2)
+            at += 1
+        at += _GAP
+    axis.set_yticks(ticks, [written(place) for place in groups], fontsize=8)
+    axis.margins(y=0.01)
     axis.invert_yaxis()
-    axis.set_xlabel(plot.y.replace("_", " "))
-    if _is_wide([y for points in curves.values() for _, y in points]):
+    axis.set_ylabel(plot.x_unit, fontsize=9)
+    axis.set_xlabel(plot.unit or plot.y.replace("_", " "), fontsize=9)
+    if _is_wide(values):
         axis.set_xscale("log")
+        axis.set_xlim(left=min(values) / 2, right=max(values) * 3)  # room for the values
+    else:
+        axis.set_xlim(right=max(values) * 1.12)
+    _plain(axis.xaxis, values)
+
+
+def _plain(axis: Any, values: Sequence[float]) -> None:
+    """Numbers with commas in the place of powers of ten, as tables write them."""
+    from matplotlib import ticker
+
+    if max(map(abs, values)) < 1e9:
+        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _is_wide(values: Sequence[float]) -> bool:

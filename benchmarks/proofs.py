@@ -16,6 +16,7 @@ from benchmarks.isolate import isolated
 from benchmarks.maintaining import Maintained, Tables, counted
 from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import View
 from corollary.core.dictionary import Ids
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -148,5 +149,27 @@ BENCHMARK = Benchmark(
     scales=(300,),
     small=(40,),
     run=run,
-    plots=(Plot("Deletions where facts have many proofs", "case", "milliseconds", "algorithm"),),
+    plots=(
+        Plot(
+            "Deletions where facts have many proofs",
+            "case",
+            "milliseconds",
+            "algorithm",
+            unit="milliseconds",
+        ),
+    ),
+    views=(
+        View(
+            "Milliseconds",
+            ("case", "scale", "facts", "deleted"),
+            across="algorithm",
+            values=("milliseconds",),
+        ),
+        View(
+            "Rule instances considered",
+            ("case", "scale"),
+            across="algorithm",
+            values=("derivations",),
+        ),
+    ),
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from benchmarks.plots import Plot
+    from benchmarks.views import View
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -37,7 +38,8 @@ class Benchmark:
     """A named function that yields rows.
 
     A row with `"correct": False` makes the run fail (None: nothing to compare it with); one with
-    `"skipped"` says why there is none, one with `"failed"` what went wrong.
+    `"skipped"` says why there is none, one with `"failed"` what went wrong. `paper` says on which
+    machine and which data the figures of a paper were measured that stand beside ours.
     """
 
     name: str
@@ -47,6 +49,14 @@ class Benchmark:
     small: tuple[int, ...]  # where all benchmarks are run one after another
     run: Callable[[Options], Iterator[Row]]
     plots: tuple[Plot, ...] = ()
+    views: tuple[View, ...] = ()
+    paper: str = ""
+
+    def text(self, rows: Sequence[Row]) -> str:
+        """The rows for a terminal: by the views if there are any, else all of them."""
+        from benchmarks.views import text
+
+        return text(self.views, rows) if self.views else table(rows)
 
 
 def report(name: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -54,16 +64,23 @@ def report(name: str, rows: Iterable[Row]) -> dict[str, Any]:
     return {"name": name, "machine": machine(), "commit": commit(), "rows": list(rows)}
 
 
-def save(name: str, rows: Sequence[Row], plots: Sequence[Plot], command: str, folder: Path) -> None:
-    """Write a report with its command, its table, and its plots, into a folder."""
+def save(
+    benchmark: Benchmark, rows: Sequence[Row], command: str, load: float, folder: Path
+) -> None:
+    """Write a report with its command, its tables, and its plots, into a folder.
+
+    `load` is that of the machine before the run: other work makes times longer.
+    """
     from benchmarks.plots import draw
 
     folder.mkdir(parents=True, exist_ok=True)
-    found = {"name": name, "command": command} | report(name, rows)
-    text = json.dumps(found, indent=1, default=str) + "\n"
+    name = benchmark.name
+    found = {"name": name, "command": command, "load": round(load, 2)} | report(name, rows)
+    text = json.dumps(found, indent=1, default=str, ensure_ascii=False) + "\n"
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
-    (folder / f"{name}.txt").write_text(f"$ {command}\n\n{table(rows)}\n", encoding="utf-8")
-    draw(plots, rows, folder / f"{name}.svg")
+    shown = f"$ {command}\n\n{benchmark.text(rows)}\n\n{written(machine())}\n"
+    (folder / f"{name}.txt").write_text(shown, encoding="utf-8")
+    draw(benchmark.plots, rows, folder / f"{name}.svg")
 
 
 def machine() -> dict[str, Any]:
@@ -116,9 +133,13 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _block(rows: Sequence[Row]) -> str:
-    lines = [list(rows[0]), *([written(value) for value in row.values()] for row in rows)]
+    return aligned([list(rows[0]), *([written(value) for value in row.values()] for row in rows)])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Headings and cells as columns of text; those of numbers are set to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    numeric = [isinstance(value, int | float) for value in rows[0].values()]
+    numeric = [all(is_number(line[at]) for line in lines[1:]) for at in range(len(widths))]
     return "\n".join(
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
@@ -126,6 +147,11 @@ def _block(rows: Sequence[Row]) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number, or nothing."""
+    return not cell or cell[0].isdigit() or cell[0] == "-"
 
 
 def written(value: object) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from benchmarks.isolate import isolated
 from benchmarks.measure import least, timed
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 from corollary.lang.program import Program
 
 # The shapes of rules that an ontology turns into, and some that people write.
@@ -75,4 +76,17 @@ BENCHMARK = Benchmark(
     scales=(10_000,),
     small=(10_000,),
     run=run,
+    views=(
+        View(
+            "Reading rules",
+            (
+                "rules",
+                "seconds",
+                Column("rules_per_second", "rules/s"),
+                "strata",
+                Column("strata_seconds", "strata: s"),
+                "correct",
+            ),
+        ),
+    ),
 )

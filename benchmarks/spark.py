@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.isolate import isolated
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 from corollary.core.dictionary import Dictionary
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Term, Variable
@@ -159,8 +161,34 @@ def heads(terms: tuple[Term, ...], names: tuple[str, ...], dictionary: Dictionar
 BENCHMARK = Benchmark(
     "spark",
     "materialization on Spark, against joins of DataFrames",
-    "universities",
-    (1, 10),
-    (1,),
-    run,
+    unit="universities",
+    scales=(1, 10),
+    small=(1,),
+    run=run,
+    plots=(
+        Plot(
+            "Materialization on Spark under ρdf, local[2]",
+            "scale",
+            "seconds",
+            "engine",
+            x_unit="universities",
+            kind="bars",
+            unit="seconds",
+        ),
+    ),
+    views=(
+        View(
+            "LUBM under ρdf, one session on local[2]",
+            (
+                Column("scale", "universities"),
+                "engine",
+                Column("facts", "explicit"),
+                "derived",
+                "jobs",
+                "seconds",
+                Column("times faster", "× faster"),
+                "correct",
+            ),
+        ),
+    ),
 )

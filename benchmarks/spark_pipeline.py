@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 from corollary.generate.lubm import DATASET
 from corollary.generate.write import write
 from corollary.knowledge_base.base import KnowledgeBase
@@ -158,4 +160,67 @@ BENCHMARK = Benchmark(
     scales=(10, 50, 100),
     small=(1,),
     run=run,
+    plots=(
+        Plot(
+            "Seconds of each stage",
+            "stage",
+            "seconds",
+            "scale",
+            where=(("case", "stage"),),
+            unit="seconds",
+        ),
+        Plot(
+            "Updates on Spark, as a share of the build",
+            "changed",
+            "share",
+            "scale",
+            where=(("case", "update"),),
+            unit="share of the seconds of the build",
+        ),
+    ),
+    views=(
+        View(
+            "Builds",
+            (
+                Column("scale", "universities"),
+                "explicit",
+                "facts",
+                "rounds",
+                "seconds",
+                Column("triples_per_second", "triples/s"),
+                Column("growth", "growth a triple"),
+                Column("driver_peak_bytes", "driver: MB", 1e-6),
+                "correct",
+            ),
+            where=(("case", "build"),),
+        ),
+        View(
+            "Stages",
+            (
+                Column("scale", "universities"),
+                "stage",
+                "rows",
+                "seconds",
+                Column("rows_per_second", "rows/s"),
+                "target",
+                "rounds",
+                "skew",
+            ),
+            where=(("case", "stage"),),
+        ),
+        View(
+            "Deletions",
+            (
+                Column("scale", "universities"),
+                Column("changed", "triples"),
+                "seconds",
+                Column("share", "share of the build"),
+                "deleted",
+                "rounds",
+                "algorithm",
+                "correct",
+            ),
+            where=(("case", "update"),),
+        ),
+    ),
 )

@@ -18,7 +18,9 @@ from typing import Any
 
 from benchmarks.isolate import isolated
 from benchmarks.measure import Time, least, peak_bytes, timed
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 
 QUERIES = range(1, 15)
 _NAMESPACE = "http://swat.cse.lehigh.edu/onto/univ-bench.owl"
@@ -138,4 +140,51 @@ BENCHMARK = Benchmark(
     scales=(10,),
     small=(1,),
     run=run,
+    plots=(
+        Plot(
+            "LUBM's queries, warm",
+            "query",
+            unit="milliseconds",
+            factor=1e3,
+            ys=(("warm_seconds", "corollary"), ("pyoxigraph_warm", "pyoxigraph")),
+        ),
+        Plot(
+            "LUBM's queries, cold",
+            "query",
+            unit="milliseconds",
+            factor=1e3,
+            ys=(("cold_seconds", "corollary"), ("pyoxigraph_cold", "pyoxigraph")),
+        ),
+    ),
+    views=(
+        View(
+            "Milliseconds",
+            (
+                Column("scale", "universities"),
+                "query",
+                "answers",
+                Column("cold_seconds", "cold", 1e3),
+                Column("warm_seconds", "warm", 1e3),
+                Column("pyoxigraph_cold", "pyoxigraph cold", 1e3),
+                Column("pyoxigraph_warm", "pyoxigraph warm", 1e3),
+                "correct",
+            ),
+            where=(("case", "query"),),
+        ),
+        View(
+            "All 14 queries",
+            (
+                Column("scale", "universities"),
+                "triples",
+                Column("cold_seconds", "cold: ms", 1e3),
+                Column("warm_seconds", "warm: ms", 1e3),
+                Column("pyoxigraph_cold", "pyoxigraph cold", 1e3),
+                Column("pyoxigraph_warm", "pyoxigraph warm", 1e3),
+                Column("speedup_cold", "cold: ×"),
+                Column("speedup_warm", "warm: ×"),
+                "correct",
+            ),
+            where=(("case", "all 14"),),
+        ),
+    ),
 )

@@ -18,7 +18,9 @@ from statistics import median
 import corollary as co
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes
+from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 from corollary.cli.main import main
 from corollary.store import Store
 from corollary.store.compaction import compact
@@ -146,4 +148,42 @@ BENCHMARK = Benchmark(
     scales=(75,),
     small=(1,),
     run=run,
+    plots=(
+        Plot("Operations on a store", "case", ys=(("seconds", ""),), unit="seconds"),
+        Plot(
+            "Commits of one fact",
+            "case",
+            ys=(("median_ms", "median"), ("first_ms", "the first in a process")),
+            unit="milliseconds",
+        ),
+    ),
+    views=(
+        View(
+            "Operations",
+            (
+                "case",
+                "facts",
+                "seconds",
+                Column("first_answer_ms", "first answer: ms"),
+                Column("bytes", "tables: MB", 1e-6),
+                Column("cache_bytes", "cache: MB", 1e-6),
+                Column("peak_bytes", "peak: MB", 1e-6),
+                "correct",
+            ),
+            needs="seconds",
+        ),
+        View(
+            "Commits of one fact",
+            (
+                "case",
+                "facts",
+                Column("first_ms", "first: ms"),
+                Column("median_ms", "median: ms"),
+                Column("median_bytes", "written: bytes"),
+                Column("open_ms", "open again: ms"),
+                "correct",
+            ),
+            needs="median_ms",
+        ),
+    ),
 )

@@ -16,6 +16,7 @@ from benchmarks.isolate import isolated
 from benchmarks.maintaining import Maintained, sample
 from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
 
 ALGORITHMS = ("auto", "bf", "dred", "fp", "bf-c", "dred-c")
 _REPETITIONS = {1: 200, 1_000: 40}
@@ -89,5 +90,47 @@ BENCHMARK = Benchmark(
     scales=(1_000_000, 10_000_000),
     small=(100_000,),
     run=run,
-    plots=(Plot("Deleting facts", "scale + changed", "delete_ms", "algorithm"),),
+    plots=(
+        Plot(
+            "Deleting facts, all consequences included",
+            "changed + scale",
+            "delete_ms",
+            "algorithm",
+            unit="milliseconds, median",
+        ),
+        Plot(
+            "Inserting facts, all consequences included",
+            "changed + scale",
+            "insert_ms",
+            "algorithm",
+            unit="milliseconds, median",
+        ),
+    ),
+    views=(
+        View(
+            "Milliseconds to delete, median",
+            (Column("scale", "explicit facts"), "changed"),
+            across="algorithm",
+            values=("delete_ms",),
+        ),
+        View(
+            "Milliseconds to delete, the longest",
+            (Column("scale", "explicit facts"), "changed"),
+            across="algorithm",
+            values=("delete_ms_max",),
+        ),
+        View(
+            "Milliseconds to insert, median",
+            (Column("scale", "explicit facts"), "changed"),
+            across="algorithm",
+            values=("insert_ms",),
+        ),
+        View(
+            "Seconds to begin with",
+            (Column("scale", "explicit facts"),),
+            across="algorithm",
+            values=("start_seconds",),
+            where=(("changed", 1),),
+        ),
+    ),
 )

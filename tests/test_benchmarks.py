@@ -305,18 +305,19 @@ def test_dag(capsys: pytest.CaptureFixture[str]) -> None:
     engines = [(row["engine"], row["rule"]) for row in rows]
     assert engines == [
         ("columnar", "linear"),
-        ("columnar", "quadratic"),
-        ("columnar", "transitive module"),
         ("duckdb recursive", "linear"),
         ("souffle", "linear"),
+        ("columnar", "quadratic"),
+        ("columnar", "transitive module"),
     ]
-    for row in rows[:4]:
+    souffle = rows.pop(2)
+    for row in rows:
         assert row.keys() >= MEASURED
         assert row["derived"] == row["pairs"]
-    assert [row["instances"] for row in rows[:2]] == instances(500)
-    assert rows[2]["instances"] == rows[0]["instances"]
+    assert [rows[0]["instances"], rows[2]["instances"]] == instances(500)
+    assert rows[3]["instances"] == rows[0]["instances"]
     assert rows[0]["instances_per_second"] > 0
-    assert "skipped" in rows[4] or rows[4]["correct"]
+    assert "skipped" in souffle or souffle["correct"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,113 @@
+"""A standalone cluster of Spark on this machine: a master and workers, each a process of its own.
+
+What is measured and tested on it goes through the same sockets, shuffles and separate processes as
+on many machines; only the network between them is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corollary.engines.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HOST = "127.0.0.1"
+_LONG = 60  # seconds until a master listens, and until all workers are registered
+
+
+@contextmanager
+def cluster(
+    folder: Path, *, workers: int = 2, memory: str = "1g"
+) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a master, and its workers of one core each; logs go to the folder."""
+    import pyspark
+
+    java = find_java()
+    jars = Path(pyspark.__file__).parent / "jars"
+    port = free_port()
+    url = f"spark://{_HOST}:{port}"
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(jars.parent),
+        "SPARK_LOCAL_IP": _HOST,
+        "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh sets it
+    }
+
+    def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [str(java.home / "bin" / "java"), "-Xmx256m", "-cp", f"{jars}/*"]
+        command += [f"org.apache.spark.deploy.{name}", "--host", _HOST, "--webui-port", "0"]
+        with (folder / f"{name}-{len(started)}.log").open("wb") as log:
+            return subprocess.Popen(
+                [*command, *arguments],
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        started.append(start("master.Master", "--port", str(port)))
+        _wait_for(port)
+        for number in range(workers):
+            work = folder / f"work{number}"
+            started.append(start("worker.Worker", "-c", "1", "-m", memory, "-d", str(work), url))
+        yield url, started[1:]
+    finally:
+        for process in started:
+            stop(process)
+
+
+def session_at(url: str, *, workers: int = 2, memory: str = "512m") -> SparkSession:
+    """A session on such a cluster: all its workers, with the Python of this process."""
+    from corollary.engines.spark.session import build_session
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    config = {
+        "spark.driver.host": _HOST,
+        "spark.driver.bindAddress": _HOST,
+        "spark.executor.memory": memory,
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "spark.sql.shuffle.partitions": str(workers),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{_LONG}s",
+        "spark.cores.max": str(workers),
+    }
+    return build_session(url, config=config)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and those that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as found:
+        found.bind((_HOST, 0))
+        return int(found.getsockname()[1])
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + _LONG
+    while time.monotonic() < deadline:
+        with suppress(OSError), socket.create_connection((_HOST, port), 1):
+            return
+        time.sleep(0.1)
+    raise TimeoutError("the master does not listen")

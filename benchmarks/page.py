@@ -1,0 +1,84 @@
+"""The tables and plots of `docs/benchmarks.md`, from what `--save` has written.
+
+`python -m benchmarks.page` draws the plots of all saved results again and puts their tables between
+the marks of the page; what stands around them is written by hand. So a figure of the page is always
+one that was measured, with its command, machine and commit beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+from benchmarks import plots, views
+from benchmarks.__main__ import BENCHMARKS
+from benchmarks.report import RESULTS, ROOT, Benchmark
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+_MARKS = re.compile(r"(<!-- results: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_BUSY = 0.7  # load of the machine before a run, from which on other work disturbed it
+
+
+def main() -> int:
+    """Write the page, the plots and the tables anew."""
+    for name, benchmark in BENCHMARKS.items():
+        found = saved(name)
+        if found is not None:
+            plots.draw(benchmark.plots, found["rows"], RESULTS / f"{name}.svg")
+    PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")
+    return 0
+
+
+def page(text: str) -> str:
+    """The page with the newest results between its marks."""
+    return _MARKS.sub(lambda found: found[1] + section(found[2]) + found[4], text)
+
+
+def section(name: str) -> str:
+    """What stands between the marks of a benchmark."""
+    found = saved(name)
+    if found is None:
+        return f"\nNot measured yet: `corollary bench {name} --save` fills in this part.\n\n"
+    return "\n" + "\n\n".join(_parts(BENCHMARKS[name], found)) + "\n\n"
+
+
+def saved(name: str) -> dict[str, Any] | None:
+    """The saved report of a benchmark."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text("utf-8")) if path.exists() else None
+
+
+def _parts(benchmark: Benchmark, found: dict[str, Any]) -> list[str]:
+    parts = [_origin(benchmark, found)]
+    for view in benchmark.views:
+        grid = view.grid(found["rows"])
+        if grid:
+            parts.append(f"*{view.title}*\n\n{views.markdown(grid)}")
+    if any(plot.curves(found["rows"]) for plot in benchmark.plots):
+        parts.append(f"![{benchmark.summary}](../benchmarks/results/{benchmark.name}.svg)")
+    return parts
+
+
+def _origin(benchmark: Benchmark, found: dict[str, Any]) -> str:
+    machine, commit = found["machine"], found["commit"] or "unknown"
+    memory = round(machine["memory_bytes"] / 1e9)
+    changed = " and changes" if commit.endswith("-dirty") else ""
+    lines = [
+        f"`{found['command']}`",
+        f"Ours: {machine['cpu']}, {machine['cores']} cores, {memory} GB, {machine['system']}, "
+        f"Python {machine['python']}; commit {commit[:10]}{changed}.",
+    ]
+    if found.get("load", 0) > _BUSY:
+        lines.append(
+            f"The machine did other work too (load {found['load']} before the run): these times "
+            "are too long, and only their ratios say something."
+        )
+    if benchmark.paper:
+        lines.append(f"The paper's: {benchmark.paper}.")
+    return "  \n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

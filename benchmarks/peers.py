@@ -1,0 +1,157 @@
+"""Corollary and its peers at the same work, one after the other in one run.
+
+`--scale` is the number of LUBM's universities, and of hundreds of thousands of facts where the
+data are only like LUBM's. Corollary and DuckDB have one thread, except on Spark; `maplib` has as
+many as it likes. `reasonable` and `owlrl` have rules of their own, so that their facts are not
+compared here (the benchmark `reasoners` does that, by reasons); `owlrl` closes a part, and its time
+is scaled by the number of triples. `maplib` is compared by the triples of each property, DuckDB and
+Soufflé by the facts of each predicate.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import closing, dag, lubm, lubm_one, maplib_peer, reasoners, spark
+from benchmarks.isolate import isolated
+from benchmarks.plots import Plot
+from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
+
+_FACTS = 100_000  # in memory, for each university of `--scale`
+_EDGES = 10_000  # likewise
+_NAMES = {
+    "columnar": "corollary",
+    "kernels in tasks": "corollary on Spark",
+    "duckdb rounds": "duckdb, rounds of SQL",
+    "duckdb recursive": "duckdb, recursive query",
+}
+
+
+def run(options: Options) -> Iterator[Row]:
+    """Each kind of work, by each engine that can do it."""
+    for scale in options.scales:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            whole, part = reasoners.generated(scale, folder)
+            yield from _shown(
+                f"OWL 2 RL from files, LUBM({scale})",
+                [*reasoners.compared({}, whole, part, folder, options, facts=False), _datalog()],
+            )
+            yield from _shown(f"RDFS (ρdf) from files, LUBM({scale})", _rdfs(whole, options))
+        yield from _shown(f"98 rules in memory, {scale * _FACTS:,} facts", _rules(scale, options))
+        graph, pairs = dag.random_dag(scale * _EDGES)
+        with tempfile.TemporaryDirectory() as name:
+            arguments = dag.arguments_for(graph, Path(name), options)
+            wanted = {"edge": len(graph), "path": pairs}
+            yield from _shown(
+                f"transitive closure, {len(graph):,} edges",
+                dag.linear(graph, wanted, Path(name), options, arguments),
+            )
+        yield from _shown(f"RDFS (ρdf) on Spark, LUBM({scale})", _on_spark(scale, options))
+
+
+def _datalog() -> Row:
+    return {"engine": "maplib", "skipped": maplib_peer.missing() or maplib_peer.NO_DATALOG}
+
+
+def _rdfs(path: Path, options: Options) -> Iterator[Row]:
+    """Corollary and `maplib`, whose RDFS has the rules of ρdf."""
+    arguments: dict[str, Any] = {
+        "timeout": options.timeout,
+        "path": str(path),
+        "repeat": options.repeat,
+    }
+    ours = isolated(reasoners.corollary, rules="rhodf", **arguments)
+    yield {"engine": "corollary"} | closing.shown(ours)
+    row: Row = {"engine": "maplib"}
+    if (absent := maplib_peer.missing()) is not None:
+        yield row | {"skipped": absent}
+        return
+    found = isolated(maplib_peer.measured, **arguments)
+    yield row | closing.shown(closing.checked(found, ours.get("counts")))
+
+
+def _rules(scale: int, options: Options) -> Iterator[Row]:
+    """LUBM_L by one thread, and by rounds of SQL; `reasonable` has other rules."""
+    if (absent := lubm_one.missing(options.data)) is not None:
+        yield {"engine": "columnar", "skipped": absent}
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for row in lubm.closures(scale * _FACTS, Path(folder), options):
+            single = row["case"] == "closure" and row.get("threads", 1) == 1
+            if single and row["engine"] != "reasonable":
+                yield row
+
+
+def _on_spark(scale: int, options: Options) -> Iterator[Row]:
+    """The engine on Spark and the textbook's joins, in one session."""
+    if importlib.util.find_spec("pyspark") is None:
+        yield {"engine": "kernels in tasks", "skipped": "not installed (corollary[spark])"}
+        return
+    for row in spark.run(Options([scale], options.repeat, options.timeout, options.data)):
+        yield (
+            {"engine": "kernels in tasks"}
+            | row
+            | {"explicit": row.get("facts")}
+            | ({"facts": row["facts"] + row["derived"]} if "derived" in row else {})
+        )
+
+
+def _shown(work: str, rows: Iterator[Row] | list[Row]) -> Iterator[Row]:
+    """The same columns for all, with how many times as long as ours each takes."""
+    ours: Row = {}
+    for row in rows:
+        ours = ours or row
+        found: Row = {"work": work, "engine": _NAMES.get(row["engine"], row["engine"])}
+        if "skipped" in row or "seconds" not in row:
+            yield found | {key: row[key] for key in ("skipped", "failed", "correct") if key in row}
+            continue
+        yield found | {
+            "explicit": row.get("explicit", ours.get("explicit")),
+            "facts": row.get("facts", row.get("derived")),
+            "seconds": row["seconds"],
+            "cpu_seconds": row.get("cpu_seconds"),
+            "scaled_from": row.get("measured_seconds"),
+            "times": row["seconds"] / ours["seconds"] if ours.get("seconds") else None,
+            "correct": row.get("correct"),
+        }
+
+
+BENCHMARK = Benchmark(
+    "peers",
+    "the same work by Corollary, reasonable, owlrl, maplib, DuckDB, Soufflé, joins on Spark",
+    unit="universities",
+    scales=(10,),
+    small=(1,),
+    run=run,
+    plots=(
+        Plot(
+            "The same work by Corollary and its peers",
+            "work",
+            "times",
+            "engine",
+            unit="times as long as Corollary",
+        ),
+    ),
+    views=(
+        View(
+            "Seconds, and how many times as long as Corollary",
+            (
+                "work",
+                "engine",
+                "explicit",
+                "facts",
+                "seconds",
+                Column("times", "times ours"),
+                Column("cpu_seconds", "cpu: s"),
+                Column("scaled_from", "scaled from: s"),
+                Column("correct", "same result"),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,221 @@
+"""More cores and more data: in process, on Spark in one process, and on a standalone cluster.
+
+`--scale` counts millions of facts in process, and universities on Spark. In process, LUBM-like data
+are closed under LUBM_L, and the dependencies of Debian are closed transitively, with one and two
+threads. On Spark, LUBM is built under owl-rl from files to a committed version, each build in a
+process of its own, with `local[1]`, with `local[2]`, and on a cluster of a master and two workers
+of one core each on this machine. `growth` is the time for each explicit fact in relation to that at
+the smallest scale: 1 is linear. `gain` is the time with one core by that with two.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import closing, graphs, lubm, lubm_one, tables
+from benchmarks.cluster import cluster, session_at
+from benchmarks.dag import LINEAR, arguments_for
+from benchmarks.isolate import isolated
+from benchmarks.plots import Plot
+from benchmarks.report import Benchmark, Options, Row
+from benchmarks.views import Column, View
+
+_MILLION = 1_000_000
+_GRAPH = "Debian bookworm"
+_RULES = "owl-rl"
+_SEED = 1
+MASTERS = ("local[1]", "local[2]", "cluster of 2")
+
+
+def run(options: Options) -> Iterator[Row]:
+    """In process, then on Spark."""
+    yield from _compared(_in_process(options), "threads")
+    yield from _compared(_graph(options), "threads")
+    yield from _compared(_on_spark(options), "master")
+
+
+def _compared(rows: Iterator[Row], by: str) -> Iterator[Row]:
+    """With `growth` and `gain`; the sizes of one scale are to be the same."""
+    smallest: dict[Any, float] = {}
+    one_core: dict[Any, Row] = {}
+    for row in rows:
+        if row.get("seconds"):
+            rate = row["seconds"] / row["explicit"]
+            row["growth"] = rate / smallest.setdefault(row[by], rate)
+            first = one_core.setdefault(row.get("scale"), row)
+            row["gain"] = first["seconds"] / row["seconds"]
+            row["correct"] = row.get("correct") is not False and row["facts"] == first["facts"]
+        yield row
+
+
+def _in_process(options: Options) -> Iterator[Row]:
+    case: Row = {"case": "LUBM_L in process"}
+    if (absent := lubm_one.missing(options.data)) is not None:
+        yield case | {"skipped": absent}
+        return
+    program = (options.data / "rulesets" / "LUBM_L.dl").read_text("utf-8")
+    for scale in options.scales:
+        with tempfile.TemporaryDirectory() as folder:
+            path, warm_up = f"{folder}/facts.npz", f"{folder}/few.npz"
+            tables.save(warm_up, lubm.warm_up(scale * _MILLION))
+            made = isolated(
+                lubm.generate, timeout=options.timeout, scale=scale * _MILLION, path=path
+            )
+            if "failed" in made:
+                yield case | {"scale": scale} | made
+                continue
+            for threads in (1, 2):
+                row = closing.ours(
+                    None,
+                    threads=threads,
+                    program=program,
+                    path=path,
+                    warm_up=warm_up,
+                    repeat=options.repeat,
+                    timeout=options.timeout,
+                )
+                yield case | {"scale": scale} | _kept(row)
+
+
+def _graph(options: Options) -> Iterator[Row]:
+    file, pairs = graphs.GRAPHS[_GRAPH]
+    case: Row = {"case": f"{_GRAPH}, transitive"}
+    if not (options.data / file).exists():
+        yield case | {"skipped": f"no {file} in {options.data}"}
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        edges = graphs.read(options.data / file, {})
+        arguments = arguments_for(edges, Path(folder), options)
+        for threads in (1, 2):
+            row = closing.ours(None, program=LINEAR, threads=threads, **arguments)
+            yield case | _kept(row) | {"correct": row.get("derived") == pairs}
+
+
+def _kept(row: Row) -> Row:
+    keys = ("threads", "explicit", "facts", "seconds", "cpu_seconds", "failed", "correct")
+    return {key: row[key] for key in keys if row.get(key) is not None}
+
+
+def _on_spark(options: Options) -> Iterator[Row]:
+    case: Row = {"case": "build under owl-rl on Spark"}
+    if importlib.util.find_spec("pyspark") is None:
+        yield case | {"skipped": "not installed (pip install 'corollary[spark]')"}
+        return
+    from corollary.generate.lubm import DATASET
+    from corollary.generate.write import write
+
+    for scale in options.scales:
+        with tempfile.TemporaryDirectory() as folder:
+            write(DATASET, Path(folder) / "data", scale=scale, seed=_SEED)
+            for number, master in enumerate(MASTERS):
+                row = isolated(
+                    build, timeout=options.timeout, folder=folder, number=number, master=master
+                )
+                yield case | {"scale": scale, "master": master} | row
+
+
+def build(folder: str, number: int, master: str) -> Row:
+    """One build; starting Spark is told of apart, as it does not grow."""
+    from corollary.engines.spark.session import build_session
+
+    if master in ("local[1]", "local[2]"):
+        started = time.perf_counter()
+        return _built(folder, number, build_session(master), started)
+    logs = Path(folder) / f"cluster{number}"
+    logs.mkdir()
+    with cluster(logs, memory="2g") as (url, _):
+        started = time.perf_counter()
+        return _built(folder, number, session_at(url, memory="1g"), started)
+
+
+def _built(folder: str, number: int, session: Any, started: float) -> Row:
+    from corollary import spark
+
+    session.range(2).count()
+    begun = time.perf_counter()
+    done = spark.build(
+        f"{folder}/store{number}", [f"{folder}/data/*.nt"], rules=_RULES, session=session
+    )
+    seconds = time.perf_counter() - begun
+    executors = session.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
+    session.stop()
+    return {
+        "explicit": done.explicit,
+        "facts": done.facts,
+        "seconds": seconds,
+        "start_seconds": begun - started,
+        "triples_per_second": done.explicit / seconds,
+        "executors": max(1, executors - 1),
+        "rounds": done.rounds,
+    }
+
+
+BENCHMARK = Benchmark(
+    "scaling",
+    "one and two cores, growing data: in process, on Spark, on a standalone cluster",
+    unit="million facts in process, universities on Spark",
+    scales=(1, 5, 10),
+    small=(1,),
+    run=run,
+    plots=(
+        Plot(
+            "In process: LUBM_L",
+            "explicit",
+            "seconds",
+            "threads",
+            kind="lines",
+            where=(("case", "LUBM_L in process"),),
+            unit="seconds",
+            x_unit="explicit facts",
+        ),
+        Plot(
+            "On Spark: LUBM under OWL 2 RL, from files to a committed version",
+            "explicit",
+            "seconds",
+            "master",
+            kind="lines",
+            where=(("case", "build under owl-rl on Spark"),),
+            unit="seconds",
+            x_unit="explicit triples",
+        ),
+    ),
+    views=(
+        View(
+            "In process",
+            (
+                "case",
+                "explicit",
+                "facts",
+                "threads",
+                "seconds",
+                Column("cpu_seconds", "cpu: s"),
+                Column("gain", "gain by threads"),
+                Column("growth", "growth a fact"),
+                "correct",
+            ),
+            where=(("master", None),),
+        ),
+        View(
+            "Builds on Spark",
+            (
+                Column("scale", "universities"),
+                "master",
+                "executors",
+                "explicit",
+                "facts",
+                Column("start_seconds", "start: s"),
+                "seconds",
+                Column("triples_per_second", "triples/s"),
+                Column("gain", "gain to local[1]"),
+                Column("growth", "growth a triple"),
+                "correct",
+            ),
+            where=(("case", "build under owl-rl on Spark"),),
+        ),
+    ),
+)

@@ -1,0 +1,140 @@
+"""Views of rows: the tables that people read, in the terminal and in the documentation.
+
+A report has every figure; a view has those that its claim is about, with headings and units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.report import Row, aligned, is_number, written
+
+Where = tuple[tuple[str, Any], ...]
+Grid = list[list[str]]
+
+_REASONS = ("skipped", "failed")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A key of the rows, its heading, and what its values are multiplied by."""
+
+    key: str
+    heading: str = ""
+    factor: float = 1
+
+    def title(self) -> str:
+        return self.heading or self.key.replace("_", " ")
+
+    def cell(self, row: Row) -> str:
+        value = row.get(self.key)
+        if isinstance(value, int | float) and self.factor != 1:
+            value = value * self.factor
+        return "" if value is None else written(value)
+
+
+@dataclass(frozen=True)
+class View:
+    """A table: `columns` of the rows that are as `where` says.
+
+    Rows without the key `needs` are left out, unless they say why they were not measured.
+    With `across`, rows that agree in `columns` become one, and each value of that key becomes a
+    group of the columns `values`. A row that was not measured says why in its last cell.
+    """
+
+    title: str
+    columns: tuple[Column | str, ...]
+    across: str = ""
+    values: tuple[Column | str, ...] = ()
+    where: Where = ()
+    needs: str = ""
+
+    def grid(self, rows: Iterable[Row]) -> Grid:
+        """Headings and cells; empty if no row has any.
+
+        >>> rows = [{"n": 1, "by": "a", "s": 0.5}, {"n": 1, "by": "b", "skipped": "no b"}]
+        >>> View("", ("n",), across="by", values=(Column("s", "ms", 1e3),)).grid(rows)
+        [['n', 'a', 'b'], ['1', '500', 'no b']]
+        >>> View("", ("by", "s")).grid(rows)
+        [['by', 's'], ['a', '0.5'], ['b', 'no b']]
+        """
+        kept = [row for row in rows if matches(row, self.where)]
+        if self.needs:
+            kept = [row for row in kept if row.get(self.needs) is not None or _reason(row)]
+        columns, values = _columns(self.columns), _columns(self.values)
+        if not self.across:
+            shown = [row for row in kept if any(column.cell(row) for column in columns[1:])]
+            cells = [_reasoned([c.cell(row) for c in columns], row) for row in kept]
+            return [[c.title() for c in columns], *cells] if shown else []
+        groups = list(
+            dict.fromkeys(written(row[self.across]) for row in kept if self.across in row)
+        )
+        lines: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        for row in kept:
+            if self.across in row and (_reason(row) or any(c.cell(row) for c in values)):
+                line = lines.setdefault(tuple(c.cell(row) for c in columns), {})
+                line[written(row[self.across])] = _reasoned([c.cell(row) for c in values], row)
+        empty = [""] * len(values)
+        headings = [
+            f"{group}: {value.title()}" if len(values) > 1 else group
+            for group in groups
+            for value in values
+        ]
+        cells = [
+            [*key, *(cell for group in groups for cell in line.get(group, empty))]
+            for key, line in lines.items()
+        ]
+        return [[*(c.title() for c in columns), *headings], *cells] if lines else []
+
+
+def matches(row: Row, where: Where) -> bool:
+    """Whether a row has these values; a tuple stands for any of its members.
+
+    >>> matches({"case": "a"}, (("case", ("a", "b")),)), matches({}, (("case", "a"),))
+    (True, False)
+    """
+    return all(
+        row.get(key) in value if isinstance(value, tuple) else row.get(key) == value
+        for key, value in where
+    )
+
+
+def text(views: Sequence[View], rows: Sequence[Row]) -> str:
+    """The views of a report for a terminal, each with its title."""
+    grids = [(view.title, view.grid(rows)) for view in views]
+    parts = [f"{title}\n\n{aligned(grid)}" for title, grid in grids if grid]
+    wrong = [row for row in rows if row.get("correct") is False]
+    parts += [f"NO, this is wrong: {written(row)}" for row in wrong]
+    return "\n\n".join(parts)
+
+
+def markdown(grid: Grid) -> str:
+    """A table of Markdown; columns of numbers are set to the right.
+
+    >>> print(markdown([["a", "n"], ["x", "1"]]))
+    | a | n |
+    | --- | ---: |
+    | x | 1 |
+    """
+    headings, *cells = [[cell.replace("|", "\\|") for cell in line] for line in grid]
+    rules = [
+        "---:" if at and all(is_number(line[at]) for line in cells) else "---"
+        for at in range(len(headings))
+    ]
+    lines = [headings, rules, *cells]
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+
+
+def _columns(given: Iterable[Column | str]) -> list[Column]:
+    return [Column(item) if isinstance(item, str) else item for item in given]
+
+
+def _reason(row: Row) -> str:
+    return next((str(row[name]) for name in _REASONS if row.get(name)), "")
+
+
+def _reasoned(cells: list[str], row: Row) -> list[str]:
+    reason = _reason(row)
+    return [*cells[:-1], reason] if reason and not cells[-1] else cells
