@@ -85,10 +85,17 @@ class _Plan(Generic[F]):
     """Rules for some goals, compiled."""
 
     def __init__(
-        self, rewriting: Rewriting, dictionary: Dictionary, compiled: dict[Rule, CompiledRule]
+        self,
+        rewriting: Rewriting,
+        dictionary: Dictionary,
+        compiled: dict[Rule, CompiledRule],
+        *,
+        coarse: bool,
     ) -> None:
         self.rewriting = rewriting
-        self.strata = CompiledStrata(tuple(rewriting.rules), dictionary, compiled=compiled)
+        self.strata = CompiledStrata(
+            tuple(rewriting.rules), dictionary, coarse=coarse, compiled=compiled
+        )
         compiled.update(self.strata.compiled)
         self.seeds = encode(rewriting.seeds, dictionary)
         self.heads = [p for p in self.strata.derived if not is_asked(p)]
@@ -172,6 +179,7 @@ class Hybrid(Generic[F]):
         """
         self.engine = engine
         self._clean = clean
+        self._coarse = coarse
         self.patterns = tuple(patterns)  # L
         self.also = tuple(also)  # of L too; what is assigned counts from the next update on
         self._compiled: dict[Rule, CompiledRule] = {}
@@ -437,7 +445,7 @@ class Hybrid(Generic[F]):
             if more:
                 rules = Rules((*rules.rules, *more), rules.present)
             found = rewrite(rules, roots, self._covered, self._size)
-            plan = _Plan(found, self.engine.dictionary, self._compiled)
+            plan = _Plan(found, self.engine.dictionary, self._compiled, coarse=self._coarse)
             if not more:
                 if len(self._plans) >= _PLANS:
                     del self._plans[next(iter(self._plans))]

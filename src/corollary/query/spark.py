@@ -138,15 +138,16 @@ class SparkRunner:
         wanted = self._session.createDataFrame(named, "id bigint")
         if plan.columns:
             self._view("asked", self.ids(plan))
-            parts = [
+            asked = [
                 f"SELECT {column.name} AS id FROM asked"
                 if column.kind == "id"
                 else f"SELECT t.id FROM asked JOIN terms AS t ON t.term = asked.{column.name}"
                 for column in plan.columns
             ]
-            wanted = wanted.unionAll(self._session.sql(" UNION ALL ".join(parts)))
+            wanted = wanted.unionAll(self._session.sql(" UNION ALL ".join(asked)))
         wanted = wanted.where("id >= 0").distinct().localCheckpoint()
-        seen, parts = wanted, []
+        seen = wanted
+        parts: list[Frame] = []
         while not wanted.isEmpty():
             found = self._triples_of(wanted).localCheckpoint()
             parts.append(found)
