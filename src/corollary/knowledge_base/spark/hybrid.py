@@ -25,16 +25,28 @@ from corollary.knowledge_base.hybrid import HybridSpecialized, make_hybrid, proo
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Term, Variable
 from corollary.query.hybrid import Pattern
+from corollary.rdf.specialize import is_specializable, split
 
 Kept = Hybrid[Any] | HybridSpecialized[Any]
 MOST = 50_000  # values that are passed on from one pattern to the next
 
 
 def kept_by(
-    program: Program, explicit: SparkFacts, engine: SparkEngine, patterns: Sequence[Atom]
+    program: Program,
+    explicit: SparkFacts,
+    engine: SparkEngine,
+    *,
+    materialize: Sequence[Atom],
+    coarse: bool = True,
+    **options: Any,
 ) -> Kept:
     """What keeps the pre-materialization of explicit facts, and answers patterns."""
-    return make_hybrid(program, explicit, engine, materialize=patterns, coarse=True)
+    if is_specializable(program):
+        # The terms of axioms in one job: they would be fetched rule by rule.
+        axioms = explicit.only(split(program).predicates)
+        ids = [axioms.rows(predicate).ravel() for predicate in axioms.predicates()]
+        engine.dictionary.terms(np.unique(np.concatenate(ids)).tolist() if ids else ())
+    return make_hybrid(program, explicit, engine, materialize=materialize, coarse=coarse, **options)
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,7 @@ class Unfolded:
         self._prefixes = program.prefixes
         self.engine = SparkEngine(dictionary, ColumnarEngine, rows.sparkSession, **options)
         explicit = read_on_demand(self.engine.workspace, rows, TRIPLES_NAME)
-        self.kept = kept_by(program, explicit, self.engine, patterns)
+        self.kept = kept_by(program, explicit, self.engine, materialize=patterns)
 
     def matching(self, atom: Atom, admissible: Mapping[int, Ids] | None = None) -> SparkFacts:
         """The facts that match an atom."""

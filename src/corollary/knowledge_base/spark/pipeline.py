@@ -19,10 +19,11 @@ from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, write_facts, write_terms
 from corollary.errors import InvalidInput
 from corollary.knowledge_base import distributed
-from corollary.knowledge_base.hybrid import check_mode, make_hybrid
+from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark.built import Built
+from corollary.knowledge_base.spark.hybrid import kept_by
 from corollary.knowledge_base.spark.load import Loaded, load
 from corollary.knowledge_base.spark.parts import RELATION, SourceReader, cells
 from corollary.knowledge_base.spark.sessions import cores_of, started
@@ -69,7 +70,7 @@ def build(
     if len(inputs.program):
         program = program | inputs.program
     kept = [read_pattern(text, program.arities, program.prefixes) for text in patterns]
-    make = partial(make_hybrid, materialize=kept) if mode == "hybrid" else None
+    make = partial(kept_by, materialize=kept) if mode == "hybrid" else None
     with _created(path, mode) as store:
         writer = store.writer()
         reader = SourceReader(on_error, arities=program.arities)

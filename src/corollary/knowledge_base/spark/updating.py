@@ -17,11 +17,11 @@ from corollary.engines.spark.on_demand import read_on_demand
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, union, write_facts
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.hybrid import make_hybrid
 from corollary.knowledge_base.ontology import Specialized
 from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark.built import Built
+from corollary.knowledge_base.spark.hybrid import kept_by
 from corollary.knowledge_base.spark.load import GONE, Loaded, load
 from corollary.knowledge_base.spark.parts import SourceReader
 from corollary.knowledge_base.spark.pipeline import add_new_terms, add_terms, dictionary_of
@@ -161,7 +161,7 @@ def _maintained(
             read_pattern(text, before.arities, before.prefixes)
             for text in snapshot.commit.materialize
         ]
-        kept = make_hybrid(before, explicit, engine, materialize=patterns, algorithm=algorithm)
+        kept = kept_by(before, explicit, engine, materialize=patterns, algorithm=algorithm)
     else:
         explicit, known = engine.read(own), engine.read(facts.drop("explicit"))
         make = Specialized if is_specializable(before) else Maintainer
