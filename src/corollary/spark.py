@@ -1,11 +1,28 @@
-"""Spark: DataFrames in, DataFrames out, and stores that are built and updated on a cluster.
+"""Spark: DataFrames in, DataFrames out, and stores that are built, updated and asked on a cluster.
 
     from corollary import spark
 
 PySpark is imported when a function is called.
 """
 
-from corollary.knowledge_base.spark import Stage, build, materialize, register, update
+from corollary.knowledge_base.spark import (
+    Stage,
+    build,
+    materialize,
+    open_store,
+    query,
+    register,
+    update,
+)
 from corollary.knowledge_base.spark.streaming import stream
 
-__all__ = ["Stage", "build", "materialize", "register", "stream", "update"]
+__all__ = [
+    "Stage",
+    "build",
+    "materialize",
+    "open_store",
+    "query",
+    "register",
+    "stream",
+    "update",
+]

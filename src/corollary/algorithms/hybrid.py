@@ -85,11 +85,19 @@ class _Plan(Generic[F]):
     """Rules for some goals, compiled."""
 
     def __init__(
-        self, rewriting: Rewriting, dictionary: Dictionary, compiled: dict[Rule, CompiledRule]
+        self,
+        rewriting: Rewriting,
+        dictionary: Dictionary,
+        compiled: dict[Rule, CompiledRule],
+        *,
+        coarse: bool,
     ) -> None:
         self.rewriting = rewriting
-        self.strata = CompiledStrata(tuple(rewriting.rules), dictionary, compiled=compiled)
+        self.strata = CompiledStrata(
+            tuple(rewriting.rules), dictionary, coarse=coarse, compiled=compiled
+        )
         compiled.update(self.strata.compiled)
+        self._few = coarse
         self.seeds = encode(rewriting.seeds, dictionary)
         self.heads = [p for p in self.strata.derived if not is_asked(p)]
 
@@ -107,18 +115,32 @@ class _Plan(Generic[F]):
                 once = [r for r in rules if r not in recursive or any(p.wide for p in r.body)]
                 delta = facts.only(source.predicates)
                 if once:
-                    delta = delta.union(engine.derive(once, facts).facts)
+                    delta = delta.union(self._applied(engine, once, facts))
                 facts = facts.union(delta)
                 parts = recognized(recursive, engine.dictionary)
                 facts = facts.union(close(parts, engine, facts, delta, Statistics("hybrid", "")))
                 continue
-            new = engine.derive(rules, facts).facts.difference(facts)
+            new = self._applied(engine, rules, facts).difference(facts)
             if not len(new):
                 continue
             facts = facts.union(new)
             if stratum.recursive:
                 facts = facts.union(engine.close(stratum.recursive, facts, new).facts)
         return facts
+
+    def _applied(self, engine: Engine[F], rules: Sequence[CompiledRule], facts: F) -> F:
+        """What rules derive at once.
+
+        Each instance of a rule that reads what is asked for uses one of these few facts: an engine
+        that looks up what a few facts join with is told so.
+        """
+        asked = [p for p in facts.predicates() if is_asked(p)]
+        guarded = [r for r in rules if any(is_asked(p.predicate) for p in r.body)]
+        if not self._few or not asked or not guarded:
+            return engine.derive(rules, facts).facts
+        found = engine.derive(guarded, facts, delta=facts.only(asked)).facts
+        others = [rule for rule in rules if rule not in guarded]
+        return found.union(engine.derive(others, facts).facts) if others else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,10 +190,13 @@ class Hybrid(Generic[F]):
         """Pre-materialize the patterns; the other parameters are those of `Maintainer`.
 
         The answers to patterns of `also` are derived beforehand too, but are no part of `facts`.
-        With `clean`, duplicates among the rules are left out (`hybrid_cleanup`).
+        With `coarse`, queries have few strata too, and begin with the values that are asked for, as
+        is best for engines that pay for each operation and not for each fact. With `clean`,
+        duplicates among the rules are left out (`hybrid_cleanup`).
         """
         self.engine = engine
         self._clean = clean
+        self._coarse = coarse
         self.patterns = tuple(patterns)  # L
         self.also = tuple(also)  # of L too; what is assigned counts from the next update on
         self._compiled: dict[Rule, CompiledRule] = {}
@@ -441,7 +466,7 @@ class Hybrid(Generic[F]):
             if more:
                 rules = Rules((*rules.rules, *more), rules.present)
             found = rewrite(rules, roots, self._covered, self._size)
-            plan = _Plan(found, self.engine.dictionary, self._compiled)
+            plan = _Plan(found, self.engine.dictionary, self._compiled, coarse=self._coarse)
             if not more:
                 if len(self._plans) >= _PLANS:
                     del self._plans[next(iter(self._plans))]
@@ -468,6 +493,7 @@ class Hybrid(Generic[F]):
         readers: list[CompiledRule] = []
         tables: dict[Predicate, Ids] = {}
         numbers: dict[bytes, int] = {}
+        bound = 0
         for atom, asked in found:
             predicate = home(atom)
             shape = asked.shape(atom)
@@ -482,13 +508,17 @@ class Hybrid(Generic[F]):
                 reader = self._readers[key] = compile_rule(rule, self.engine.dictionary)
             readers.append(reader)
             if any(asked.bound):
+                bound += 1
                 tables[wanted(number, asked.bound)] = asked.rows
             for place, ids in asked.admitted.items():
                 tables[admitted(place)] = ids.reshape(-1, 1)
         matching = facts.only(whole)
         if readers:
-            within = facts.union(self.engine.facts(tables)) if tables else facts
-            matching = matching.union(self.engine.derive(readers, within).facts)
+            given = self.engine.facts(tables)
+            within = facts.union(given) if tables else facts
+            # As for rules that are guarded: each instance uses a value that is wanted.
+            few = given if self._coarse and bound == len(readers) else None
+            matching = matching.union(self.engine.derive(readers, within, delta=few).facts)
         return matching
 
     # -- proofs ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from corollary.cli.arguments import add_resources, add_rules, describe_skipped
 from corollary.cli.progress import Clock, Limits, Progress, Steps
 from corollary.cli.stores import (
     add_engine,
+    add_materialize,
     add_output,
     add_store,
     has_spark,
@@ -18,6 +19,7 @@ from corollary.cli.stores import (
 )
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import EQUALITY, KnowledgeBase
+from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.persistence import refuse_occupied
 from corollary.knowledge_base.rules import NO_RULES, read_rules
 from corollary.store.layout import MODES
@@ -48,6 +50,7 @@ def add_arguments(commands: Any) -> None:
         default=MODES[0],
         help="derive everything, or only what queries cannot derive fast (default: %(default)s)",
     )
+    add_materialize(parser)
     parser.add_argument(
         "--equality",
         choices=EQUALITY,
@@ -62,8 +65,8 @@ def add_arguments(commands: Any) -> None:
 
 def build(options: argparse.Namespace) -> None:
     """Build a store, report."""
-    fits = _fits_spark(options) and options.mode == MODES[0]
-    engine = options.engine or ("spark" if has_spark() and fits else "columnar")
+    engine = options.engine or ("spark" if has_spark() and _fits_spark(options) else "columnar")
+    check_mode(options.mode, options.equality, options.materialize)
     rules = options.rules or [_default(options.sources)]
     refuse_occupied(options.store)
     progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
@@ -93,6 +96,7 @@ def _on_spark(options: argparse.Namespace, rules: list[str]) -> dict[str, Any]:
         options.sources,
         rules=rules,
         mode=options.mode,
+        materialize=options.materialize,
         master=options.master,
         on_error=options.on_error,
         message=options.message,
@@ -111,7 +115,8 @@ def _in_process(
         equality=options.equality,
         threads=options.threads,
         limit_memory=options.limit_memory,
-        **({"mode": options.mode} if options.mode != MODES[0] else {}),
+        mode=options.mode,
+        materialize=options.materialize,
     )
     loaded = kb.load(*options.sources, on_error=options.on_error, on_progress=progress.reading)
     spent = loaded.statistics.seconds.get("update", 0.0)

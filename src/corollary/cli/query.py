@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from corollary.cli.arguments import add_resources, add_rules, natural, print_skipped
 from corollary.cli.progress import Clock, Limits, Progress
+from corollary.cli.stores import add_engine, add_materialize, spark_pipeline
 from corollary.errors import InvalidInput, Source
 from corollary.files.facts import replace_file
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.hybrid import MODES
+from corollary.knowledge_base.patterns import is_pattern
 from corollary.knowledge_base.rules import NO_RULES, read_rules
 from corollary.query.results import TripleTable
-from corollary.query.write import FORMATS, encoded
+from corollary.query.write import FOLDERS, FORMATS, encoded
 
 _SUFFIXES = (".rq", ".sparql")
 
@@ -26,7 +29,8 @@ def add_arguments(commands: Any) -> None:
         "query",
         help="answer a SPARQL query",
         description="Answer a SPARQL 1.1 query (SELECT, ASK, CONSTRUCT, DESCRIBE) over all triples"
-        " of a store, explicit and derived, or over files with --data.",
+        " of a store, explicit and derived, or over files with --data. A query may also be an atom,"
+        " such as '[?x, a, :Person]' or 'path(1, ?y)', whose variables are bound.",
     )
     parser.add_argument(
         "arguments",
@@ -49,6 +53,8 @@ def add_arguments(commands: Any) -> None:
         help="materialized: derived facts are looked up; hybrid: they are derived when asked for"
         " (default: that of the store, or materialized)",
     )
+    add_materialize(parser)
+    add_engine(parser, "columnar; spark asks stores, whatever their size")
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -56,6 +62,12 @@ def add_arguments(commands: Any) -> None:
     )
     parser.add_argument(
         "--out", metavar="FILE", help="write the answer to a file (default: standard output)"
+    )
+    parser.add_argument(
+        "--out-folder",
+        metavar="FOLDER",
+        help="with --engine spark: let tasks write the answer as files of a new folder, for large"
+        f" answers (--format {', '.join(FOLDERS)}; default: parquet)",
     )
     parser.add_argument(
         "--at-version", type=natural, metavar="N", help="an older version of the store"
@@ -75,32 +87,73 @@ def query(options: argparse.Namespace) -> None:
     from corollary.query.parse import check_syntax
 
     given, name, text = _asked(options)
-    check_syntax(text, name)  # before anything is loaded
+    _check(options, given)
+    if not is_pattern(text):
+        check_syntax(text, name)  # before anything is loaded
     progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
     with progress.watched():
         clock = Clock()
-        kb = _opened(options, given) if given else _loaded(options, progress)
+        if options.engine == "spark":
+            asked = _on_spark(options, given)
+            answering = asked.collect
+        else:
+            asked = _opened(options, given) if given else _loaded(options, progress)
+            answering = asked.query
         clock.lap("load" if options.data else "open")
         if options.explain_plan:
-            print(kb.explain_query(text, name=name))
+            print(asked.explain_query(text, name=name))
             return
-        answer = kb.query(text, name=name)
+        if options.out_folder:
+            format_ = options.format or "parquet"
+            rows = asked.write(text, options.out_folder, format_, name=name)
+            clock.lap("query")
+            _report(options, f"{rows:,} rows, ", clock)
+            return
+        answer = answering(text, name=name)
         clock.lap("query")
+    _print(options, answer, asked.prefixes)
+    _report(options, "" if isinstance(answer, bool) else f"{len(answer):,} rows, ", clock)
+
+
+def _print(options: argparse.Namespace, answer: Any, prefixes: Mapping[str, str]) -> None:
     format_ = "json" if options.json else options.format
     if format_ is None:
         format_ = "ttl" if isinstance(answer, TripleTable) else "table"
-    data = encoded(answer, format_, kb.prefixes)
+    data = encoded(answer, format_, prefixes)
     if options.out:
         replace_file(Path(options.out), lambda path: _write(path, data))
-    else:
-        if format_ == "parquet" and sys.stdout.isatty():
-            raise InvalidInput("E562", "Parquet is not shown on a terminal", "use --out FILE")
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
+        return
+    if format_ == "parquet" and sys.stdout.isatty():
+        raise InvalidInput("E562", "Parquet is not shown on a terminal", "use --out FILE")
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+def _report(options: argparse.Namespace, many: str, clock: Clock) -> None:
     if not options.quiet and not options.json:
-        many = "" if isinstance(answer, bool) else f"{len(answer):,} rows, "
         spent = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in clock.seconds.items())
         print(f"{many}seconds: {spent}", file=sys.stderr)
+
+
+def _check(options: argparse.Namespace, given: str | None) -> None:
+    """Refuse flags that do not fit together."""
+    if options.engine == "spark" and given is None:
+        raise InvalidInput(
+            "E564", "--engine spark asks stores", "'corollary build STORE FILE…' makes one"
+        )
+    if options.engine != "spark":
+        for flag, value in (("--master", options.master), ("--out-folder", options.out_folder)):
+            if value is not None:
+                raise InvalidInput("E564", f"{flag} is for --engine spark")
+    if options.out_folder and (options.out or options.json):
+        other = "--out" if options.out else "--json"
+        raise InvalidInput("E564", f"--out-folder and {other} exclude each other")
+    if given is not None:
+        for flag, found in (("--rules", options.rules), ("--materialize", options.materialize)):
+            if found:
+                raise InvalidInput(
+                    "E564", f"{flag} is for --data", "a store has rules and patterns of its own"
+                )
 
 
 def _asked(options: argparse.Namespace) -> tuple[str | None, str, str]:
@@ -130,6 +183,7 @@ def _loaded(options: argparse.Namespace, progress: Progress) -> KnowledgeBase:
         read_rules(options.rules or NO_RULES),
         threads=options.threads,
         limit_memory=options.limit_memory,
+        materialize=options.materialize,
         **_mode(options),
     )
     loaded = kb.load(*options.data, on_error=options.on_error, on_progress=progress.reading)
@@ -138,22 +192,29 @@ def _loaded(options: argparse.Namespace, progress: Progress) -> KnowledgeBase:
 
 
 def _opened(options: argparse.Namespace, store: str) -> KnowledgeBase:
-    if options.rules:
-        raise InvalidInput("E564", "--rules is for --data", "a store has rules of its own")
     kb = KnowledgeBase.open(
         store,
         at_version=options.at_version,
         threads=options.threads,
         limit_memory=options.limit_memory,
     )
-    mode = kb.mode
+    _check_mode(options, kb.mode)
+    return kb
+
+
+def _on_spark(options: argparse.Namespace, store: str | None) -> Any:
+    asked = spark_pipeline().open_store(store, at_version=options.at_version, master=options.master)
+    _check_mode(options, asked.mode)
+    return asked
+
+
+def _check_mode(options: argparse.Namespace, mode: str) -> None:
     if options.mode not in (None, mode):
         raise InvalidInput(
             "E564",
             f"the store is {mode}, not {options.mode}",
             f"'corollary build --mode {options.mode}' makes one",
         )
-    return kb
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -35,6 +35,18 @@ def add_engine(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
+def add_materialize(parser: argparse.ArgumentParser) -> None:
+    """The flag for what a hybrid store keeps beside the schema."""
+    parser.add_argument(
+        "--materialize",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="with --mode hybrid: keep the answers to a pattern too, such as '[?x, <urn:p>, ?y]',"
+        " 'path(1, ?y)' or the name of a relation; may be given several times",
+    )
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """The flags for what is printed."""
     parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")

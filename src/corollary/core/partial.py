@@ -96,6 +96,10 @@ class PartialDictionary(Dictionary):
         self._find_all([term])
         return self._ids.get(term)
 
+    def remember(self, terms: Iterable[Constant]) -> None:
+        """Look terms up together, so that nobody who asks for one of them has to."""
+        self._find_all([canonical(term) for term in terms])
+
     def terms(self, ids: Iterable[int]) -> Sequence[Constant]:
         """The terms of ids; those that are not here are fetched together."""
         wanted = list(ids)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -28,7 +27,7 @@ from corollary.core.engine import Facts
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, encode, is_known, narrow_atoms
-from corollary.errors import InvalidInput, nearest
+from corollary.errors import InvalidInput
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
 from corollary.knowledge_base.equality import EqualityMaintainer
@@ -41,6 +40,7 @@ from corollary.knowledge_base.hybrid import (
 )
 from corollary.knowledge_base.inconsistencies import Inconsistency, proved
 from corollary.knowledge_base.ontology import Specialized
+from corollary.knowledge_base.patterns import is_pattern, matching, read_pattern
 from corollary.knowledge_base.persistence import (
     Resumed,
     committed,
@@ -52,7 +52,7 @@ from corollary.knowledge_base.persistence import (
 )
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
-from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
+from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -77,7 +77,6 @@ _Kept = (
     | HybridSpecialized[Any]
     | Resumed
 )
-_NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
 
 
 class KnowledgeBase:
@@ -319,8 +318,8 @@ class KnowledgeBase:
 
         SELECT gives `Solutions` and CONSTRUCT and DESCRIBE a `TripleTable`, tables with terms as
         N-Triples writes them; ASK gives a bool. The prefixes of the knowledge base need not be
-        declared. Facts of plain relations are no triples, and not found. Errors call the text
-        `name`.
+        declared. Facts of plain relations are no triples, and not found; a query may also be an
+        atom, such as `path(1, ?y)`, whose variables are bound. Errors call the text `name`.
 
         >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
         >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
@@ -328,10 +327,17 @@ class KnowledgeBase:
         >>> kb.query("ASK { <b> <knows> <b> }")
         False
         """
+        if is_pattern(text):
+            return matching(self, self._pattern(text))
         return self._answering().query(text, self.prefixes, name)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:
-        """The SQL that answers a query, and how the database carries it out."""
+        """The SQL that answers a query, and how the database carries it out.
+
+        The plan of an atom is its proof tree, in hybrid mode.
+        """
+        if is_pattern(text):
+            return str(self.explain_plan(text))
         return self._answering().explain(text, self.prefixes, name)
 
     def _answering(self) -> QueryEngine:
@@ -409,33 +415,7 @@ class KnowledgeBase:
 
     def _pattern(self, pattern: str | Atom) -> Atom:
         """An atom as text, or the name of a relation."""
-        if isinstance(pattern, Atom):
-            self._check(pattern)
-            return pattern
-        name = _NAME.match(pattern)
-        if name is not None:
-            arity = self._arities.get(name[1])
-            if arity is None:
-                self._unknown(name[1])
-            return Atom(name[1], tuple(Variable(f"v{number}") for number in range(arity)))
-        atom = parse_atom(pattern, self._prefixes, "<pattern>")
-        self._check(atom)
-        return atom
-
-    def _check(self, atom: Atom) -> None:
-        if atom.relation == TRIPLE:
-            return
-        if atom.relation not in self._arities:
-            self._unknown(atom.relation)
-        self._reader().check_arity(atom.relation, len(atom.terms))
-
-    def _unknown(self, relation: str) -> NoReturn:
-        close = nearest(relation, self._arities)
-        raise InvalidInput(
-            "E344",
-            f"there is no relation {relation}",
-            f"did you mean {close}?" if close else "triples are written [?s, ?p, ?o]",
-        )
+        return read_pattern(pattern, self._arities, self._prefixes)
 
     def _matching(self, atom: Atom, admissible: Mapping[int, Ids] | None = None) -> Any:
         """The facts that match an atom, with admissible ids at some places.

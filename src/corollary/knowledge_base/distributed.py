@@ -59,6 +59,7 @@ def materialize(
     partitions: int | None = None,
     algorithm: str = "auto",
     modules: bool = True,
+    make: Callable[..., Any] | None = None,
     on_round: Callable[[RoundReport], None] | None = None,
     **options: Any,
 ) -> Materialized:
@@ -69,8 +70,9 @@ def materialize(
     variable properties or classes is written out for the schema that the facts hold, unless
     `specialize` is false. Strata are as few as negation allows: each costs some jobs. `algorithm`
     and `modules` are those of updates that follow; without modules, a small one is not closed again
-    (`fp` and `bf` then take some twenty to thirty jobs, whatever the size of the data). Other
-    `options` are those of `SparkEngine`.
+    (`fp` and `bf` then take some twenty to thirty jobs, whatever the size of the data). `make` is
+    what keeps the facts, if not all that follow are kept. Other `options` are those of
+    `SparkEngine`.
     """
     from corollary.engines.spark.engine import SparkEngine
 
@@ -83,7 +85,7 @@ def materialize(
         **options,
     )
     explicit = engine.read(frame)
-    make = Specialized if specialize and is_specializable(program) else Maintainer
+    make = make or (Specialized if specialize and is_specializable(program) else Maintainer)
     keeper: Any = make(
         program.without_facts(),
         explicit,

@@ -49,6 +49,16 @@ def mixed_table(explicit: Facts, derived: Facts, dictionary: Dictionary) -> pa.T
     return pa.table({"relation": names} | cells | {"explicit": _flags(explicit, derived)})
 
 
+def columns_of(facts: Facts, width: int, dictionary: Dictionary) -> list[Numbers]:
+    """The terms of facts of one relation, or of triples: ids, place by place."""
+    parts: list[list[Numbers]] = [[np.zeros(0, np.int64)] for _ in range(width)]
+    for predicate in facts.predicates():
+        found = _places(predicate, facts.rows(predicate), dictionary)
+        for part, column in zip(parts, found, strict=True):
+            part.append(column)
+    return [np.concatenate(part) for part in parts]
+
+
 def triples_of(facts: Facts, dictionary: Dictionary) -> Triples:
     """The triples among facts, as columns of ids."""
     empty = np.zeros(0, np.uint32)

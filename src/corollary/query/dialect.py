@@ -127,6 +127,14 @@ class SparkDialect:
         return f"SELECT s, o FROM {name}"
 
 
+class HybridSparkDialect(SparkDialect):
+    """Spark's where answers are derived when asked for: a view for each pattern."""
+
+    def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
+        """The answers to this pattern of this query."""
+        return answers_name(plan, scan), {0: "s", 1: "p", 2: "o"}
+
+
 def answers_name(plan: Plan, scan: Scan) -> str:
     """The table of a pattern's answers."""
     return f"answers_{plan.number}_{plan.scans.index(scan)}"

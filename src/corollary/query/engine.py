@@ -1,17 +1,16 @@
-"""`QueryEngine`: text in, answer out; what was parsed and translated is kept."""
+"""`QueryEngine`: text in, answer out; what was parsed and translated is kept (`Planner`)."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Protocol
 
 import pyarrow as pa
 
 from corollary.query.dialect import Dialect
 from corollary.query.graphs import constructed, described
-from corollary.query.parse import parse
+from corollary.query.parse import Parsed, parse
 from corollary.query.plan import Plan, Scan
 from corollary.query.results import Solutions, TripleTable
 from corollary.query.terms import Terms
@@ -20,8 +19,8 @@ from corollary.query.translate import translate
 _KEPT = 256  # plans
 
 
-class Runner(Protocol):
-    """What runs plans: DuckDB, or Spark."""
+class Planned(Protocol):
+    """What plans are made for: DuckDB, or Spark."""
 
     def refresh(self) -> None:
         """See to it that the dictionary has what there are triples of."""
@@ -32,14 +31,6 @@ class Runner(Protocol):
         """How it wants its SQL."""
         ...
 
-    def run(self, plan: Plan) -> pa.Table:
-        """The solutions of a plan: ids and texts, a column for each of its columns."""
-        ...
-
-    def texts(self, ids: pa.Array) -> pa.Array:
-        """The texts of ids that the last plan has given."""
-        ...
-
     def explain(self, plan: Plan) -> str:
         """How a plan is carried out."""
         ...
@@ -48,30 +39,36 @@ class Runner(Protocol):
         """Drop what was made for a plan."""
         ...
 
+
+class Runner(Planned, Protocol):
+    """What runs plans in this process."""
+
+    def run(self, plan: Plan) -> pa.Table:
+        """The solutions of a plan: ids and texts, a column for each of its columns."""
+        ...
+
+    def texts(self, ids: pa.Array) -> pa.Array:
+        """The texts of ids that the last plan has given."""
+        ...
+
     def describing(self, subjects: Sequence[int]) -> Sequence[Scan]:
         """The patterns that find all triples of subjects."""
         ...
 
 
-class QueryEngine:
-    """Answers SPARQL queries over what a runner holds."""
+class Planner:
+    """Parses and translates queries, once each."""
 
-    def __init__(self, runner: Runner, dictionary: Terms) -> None:
-        self._runner = runner
+    def __init__(self, runner: Planned, dictionary: Terms) -> None:
+        self._planned = runner
         self._dictionary = dictionary
         self._plans: OrderedDict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, int]]
         self._plans = OrderedDict()
         self._made = 0
 
-    def query(
-        self, text: str, prefixes: Mapping[str, str], name: str = "<query>"
-    ) -> Solutions | TripleTable | bool:
-        """The answer: a table, or for ASK whether there is a solution."""
-        return self.answer(self.plan(text, prefixes, name))
-
     def plan(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> Plan:
         """The plan of a query, translated once."""
-        self._runner.refresh()
+        self._planned.refresh()
         key = text, tuple(sorted(prefixes.items()))
         found = self._plans.get(key)
         if found is not None:
@@ -80,19 +77,40 @@ class QueryEngine:
             # A constant that was unknown may be known by now, and would have another number.
             if not plan.constants or terms == len(self._dictionary):
                 return plan
-            self._runner.forget(plan)
+            self._planned.forget(plan)
         self._made += 1
-        parsed = parse(text, prefixes, name)
-        plan = translate(parsed, self._runner.dialect, self._dictionary, self._made)
+        plan = self._translated(parse(text, prefixes, name), self._made)
         self._plans[key] = plan, len(self._dictionary)
         if len(self._plans) > _KEPT:
             _, (oldest, _) = self._plans.popitem(last=False)
-            self._runner.forget(oldest)
+            self._planned.forget(oldest)
         return plan
+
+    def _translated(self, parsed: Parsed, number: int) -> Plan:
+        return translate(parsed, self._planned.dialect, self._dictionary, number)
+
+    def explain(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> str:
+        """The SQL of a query, and how it is carried out."""
+        plan = self.plan(text, prefixes, name)
+        return f"{plan.sql}\n\n{self._planned.explain(plan)}"
+
+
+class QueryEngine(Planner):
+    """Answers SPARQL queries over what a runner holds."""
+
+    def __init__(self, runner: Runner, dictionary: Terms) -> None:
+        super().__init__(runner, dictionary)
+        self._runner = runner
+
+    def query(
+        self, text: str, prefixes: Mapping[str, str], name: str = "<query>"
+    ) -> Solutions | TripleTable | bool:
+        """The answer: a table, or for ASK whether there is a solution."""
+        return self.answer(self.plan(text, prefixes, name))
 
     def answer(self, plan: Plan) -> Solutions | TripleTable | bool:
         """Run a plan."""
-        plan.clock.now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        plan.clock.start()
         found = self._runner.run(plan)
         if plan.form == "ASK":
             return bool(found.num_rows > 0)
@@ -110,8 +128,3 @@ class QueryEngine:
         if plan.form == "CONSTRUCT":
             return constructed(plan.template, columns, found.num_rows)
         return described(self._runner, self._dictionary, plan, columns)
-
-    def explain(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> str:
-        """The SQL of a query, and how it is carried out."""
-        plan = self.plan(text, prefixes, name)
-        return f"{plan.sql}\n\n{self._runner.explain(plan)}"

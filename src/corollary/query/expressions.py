@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin
 
@@ -35,6 +36,10 @@ class Clock:
     """The time of the query, the same wherever it asks."""
 
     now: str = "1970-01-01T00:00:00Z"
+
+    def start(self) -> None:
+        """A query begins."""
+        self.now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass

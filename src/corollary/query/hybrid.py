@@ -7,8 +7,8 @@ does all else as ever.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -70,13 +70,7 @@ class HybridDatabase(Database):
 
     def explain(self, plan: Plan) -> str:
         """How each pattern is answered, in the order in which they are, and how DuckDB joins."""
-        trees = []
-        for number, scan in enumerate(sorted(plan.scans, key=_openness), 1):
-            pattern = (scan.subject, scan.property, scan.object)
-            known = not any(term is not None and term < 0 for term in pattern)
-            shown = self._answers.tree(pattern) if known else "no triple has these terms"
-            trees.append(f"pattern {number} ({answers_name(plan, scan)}):\n{shown}")
-        return "\n\n".join([*trees, super().explain(plan)])
+        return "\n\n".join([*trees(plan, self._answers.tree), super().explain(plan)])
 
     def forget(self, plan: Plan) -> None:
         """Drop the answers as well."""
@@ -89,31 +83,63 @@ class HybridDatabase(Database):
         stamp = (self._answers.stamp(), len(self._answers.dictionary))
         if plan.number and self._prepared.get(plan.number) == stamp:
             return
-        bound: dict[tuple[int, str], Ids] = {}  # by group and variable
-        for scan in sorted(plan.scans, key=_openness):
-            found = self._found(scan, bound)
-            for place, variable in enumerate(scan.variables):
-                if variable is not None:
-                    bound[scan.group, variable] = np.unique(found[:, place])
+        nothing = np.zeros((0, 3), np.uint32)
+        for scan, found in answered(plan, self._answers.answer, _distinct, nothing):
             columns = {name: found[:, place] for place, name in enumerate(_NAMES)}
             self._load(answers_name(plan, scan), columns)
         self._prepared[plan.number] = stamp
 
-    def _found(self, scan: Scan, bound: Mapping[tuple[int, str], Ids]) -> Ids:
+
+def trees(plan: Plan, tree: Callable[[Pattern], str]) -> Iterator[str]:
+    """How each pattern of a query is answered."""
+    for number, scan in enumerate(sorted(plan.scans, key=openness), 1):
         pattern = (scan.subject, scan.property, scan.object)
-        if any(term is not None and term < 0 for term in pattern):
-            return np.zeros((0, 3), np.uint32)  # nobody has heard of it
+        known = not any(term is not None and term < 0 for term in pattern)
+        shown = tree(pattern) if known else "no triple has these terms"
+        yield f"pattern {number} ({answers_name(plan, scan)}):\n{shown}"
+
+
+A = TypeVar("A")
+
+
+def answered(
+    plan: Plan,
+    answer: Callable[[Pattern, Mapping[int, Ids]], A],
+    values: Callable[[A, int], Ids | None],
+    nothing: A,
+) -> Iterator[tuple[Scan, A]]:
+    """The patterns of a query, each with its answers, in the order in which they are asked for.
+
+    `values` gives the distinct ids at a place of answers, None if they are too many to pass on;
+    `nothing` is no answers.
+    """
+    bound: dict[tuple[int, str], Ids] = {}  # by group and variable
+    for scan in sorted(plan.scans, key=openness):
+        pattern = (scan.subject, scan.property, scan.object)
         admissible = {
             place: bound[scan.group, variable]
             for place, variable in enumerate(scan.variables)
             if variable is not None and (scan.group, variable) in bound
         }
-        if any(not len(ids) for ids in admissible.values()):
-            return np.zeros((0, 3), np.uint32)
-        return self._answers.answer(pattern, admissible)
+        known = not any(term is not None and term < 0 for term in pattern)
+        if known and all(len(ids) for ids in admissible.values()):
+            found = answer(pattern, admissible)
+        else:
+            found = nothing  # nobody has heard of it
+        for place, variable in enumerate(scan.variables):
+            if variable is not None:
+                ids = values(found, place)
+                if ids is not None:
+                    bound[scan.group, variable] = ids
+        yield scan, found
 
 
-def _openness(scan: Scan) -> int:
+def _distinct(found: Ids, place: int) -> Ids:
+    ids: Ids = np.unique(found[:, place])
+    return ids
+
+
+def openness(scan: Scan) -> int:
     """The fewer places are open, the fewer answers; a property that is open counts most."""
     return sum(
         weight

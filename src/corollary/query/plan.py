@@ -89,6 +89,8 @@ class Plan:
     variables: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     sql: str = ""
+    body: str = ""  # the same without its order, and with the columns to sort by
+    order: tuple[tuple[str, bool], ...] = ()  # these, and whether downward
     scans: list[Scan] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     closures: list[Closure] = field(default_factory=list)

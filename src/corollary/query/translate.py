@@ -58,7 +58,8 @@ def translate(parsed: Parsed, dialect: Dialect, dictionary: Terms, number: int =
     alias = t.fresh()
     listed = [f"{alias}.{found.columns[v].name}" for v in plan.variables]
     plan.columns = tuple(found.columns[v] for v in plan.variables)
-    sql = f"SELECT {select(listed)} FROM ({found.sql}) AS {alias}{_order_by(found, alias)}"
+    plan.body, plan.order = found.sql, found.order
+    sql = f"SELECT {select(listed)} FROM ({found.sql}) AS {alias}{order_by(found.order, alias)}"
     plan.sql = f"{sql} LIMIT 1" if form == "ASK" else sql
     return plan
 
@@ -421,11 +422,11 @@ def _order(node: CompValue, t: Translation) -> Relation:
     return found
 
 
-def _order_by(relation: Relation, alias: str) -> str:
+def order_by(order: Iterable[tuple[str, bool]], alias: str) -> str:
+    """The ORDER BY of columns, each with whether it goes downward."""
     # What is unbound comes first, upward.
     keys = [
-        f"{alias}.{name} {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}"
-        for name, down in relation.order
+        f"{alias}.{name} {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}" for name, down in order
     ]
     return f" ORDER BY {', '.join(keys)}" if keys else ""
 
@@ -434,7 +435,7 @@ def _slice(node: CompValue, t: Translation) -> Relation:
     found = _translated(node.p, t)
     alias = t.fresh()
     sql = f"SELECT {select(names(found, alias))} FROM ({found.sql}) AS {alias}"
-    sql += _order_by(found, alias)
+    sql += order_by(found.order, alias)
     if node.length is not None:
         sql += f" LIMIT {min(int(node.length), _MOST)}"
     if node.start:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -21,6 +21,7 @@ from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
 from corollary.query.results import Solutions, TripleTable
 
 FORMATS = ("table", "csv", "tsv", "json", "xml", "parquet", "nt", "ttl")
+FOLDERS = ("csv", "tsv", "nt", "parquet")  # that are written piece by piece
 _FITTING = {
     bool: ("table", "json", "xml"),
     Solutions: ("table", "csv", "tsv", "json", "xml", "parquet"),
@@ -52,6 +53,32 @@ def encoded(
     if format_ == "parquet":
         return _parquet(answer)
     return _WRITERS[format_](answer, prefixes or {}).encode()
+
+
+def pieces(format_: str, variables: Sequence[str]) -> tuple[str, str, Callable[[pa.Table], str]]:
+    """How a table is written piece by piece: the first line, what ends lines, and each piece.
+
+    The first line and the pieces have no end; there is none for formats without a first line.
+
+    >>> first, end, piece = pieces("csv", ["x"])
+    >>> first, end, piece(pa.table({"x": ["<urn:a>", None]}))
+    ('x', '\\r\\n', 'urn:a\\r\\n')
+    """
+    if format_ == "nt":
+        return "", "\n", _lines
+    write, end = (_csv, "\r\n") if format_ == "csv" else (_tsv, "\n")
+    nothing = pa.table({name: pa.array([], pa.large_string()) for name in variables})
+    first = write(Solutions(nothing), {})
+    return (
+        first.removesuffix(end),
+        end,
+        lambda table: write(Solutions(table), {}).removeprefix(first).removesuffix(end),
+    )
+
+
+def _lines(table: pa.Table) -> str:
+    wide = pa.table([c.cast(pa.large_string()) for c in table.columns], names=table.column_names)
+    return _ntriples(TripleTable(wide), {}).removesuffix("\n")
 
 
 def _parquet(answer: Any) -> bytes:

@@ -37,6 +37,15 @@ def find(session: SparkSession, pattern: str) -> list[Found]:
     return sorted(found)
 
 
+def exists(session: SparkSession, address: str) -> bool:
+    """Whether there is something at an address."""
+    with explained(f"looking for {address}"):
+        context: Any = session.sparkContext
+        path = context._jvm.org.apache.hadoop.fs.Path(address)
+        system = path.getFileSystem(context._jsc.hadoopConfiguration())
+        return bool(system.exists(path))
+
+
 def _keep(status: Any, found: list[Found]) -> None:
     name = str(status.getPath().getName())
     if not name.startswith((".", "_")):

@@ -75,11 +75,18 @@ def current_facts(rows: DataFrame, width: int) -> DataFrame:
     if rows.select("version").distinct().limit(2).count() < 2:
         alive = rows
     else:
-        last = f.max_by(f.struct("explicit", "deleted"), f.col("version")).alias("last")
+        # One number, which Spark can keep in a hash table: it would sort all rows for a struct.
+        said = f.col("explicit").cast("long") * 2 + f.col("deleted").cast("long")
+        last = f.max(f.col("version") * 4 + said).alias("last")
         alive = (
             rows.groupBy("relation", *arguments(width))
             .agg(last)
-            .select("relation", *arguments(width), "last.explicit", "last.deleted")
+            .selectExpr(
+                "relation",
+                *arguments(width),
+                "(last & 2) != 0 AS explicit",
+                "(last & 1) != 0 AS deleted",
+            )
         )
     return alive.where("NOT deleted").select("relation", *arguments(width), "explicit")
 

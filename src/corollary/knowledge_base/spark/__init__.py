@@ -5,7 +5,7 @@ Nothing here imports PySpark before a function is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,10 @@ from corollary.rdf.triples import OnError
 if TYPE_CHECKING:
     from corollary.engines.spark.stored import DataFrame, SparkSession
     from corollary.knowledge_base.spark.built import Built
+    from corollary.knowledge_base.spark.querying import SparkStore
     from corollary.lang.program import Program
 
-__all__ = ["Stage", "build", "materialize", "register", "update"]
+__all__ = ["Stage", "build", "materialize", "open_store", "query", "register", "update"]
 
 
 def build(
@@ -28,6 +29,7 @@ def build(
     *,
     rules: Rules | Iterable[Rules] = "owl-rl",
     mode: str = "materialized",
+    materialize: Sequence[str] = (),
     master: str | None = None,
     session: SparkSession | None = None,
     on_error: OnError = "fail",
@@ -43,6 +45,9 @@ def build(
     programs. Without a `session` the one that runs is used, or one is started at `master`.
     `on_progress` is told of every stage and round. A build that fails leaves nothing.
 
+    With `mode="hybrid"` only the explicit facts are stored, and the answers to patterns about
+    schemas and to those of `materialize`; all others are derived when they are asked for.
+
         spark.build("univ.store", ["univ-bench.owl", "data/*.nt"], master="local[*]")
         spark.build("univ.store", ["s3a://bucket/univ/", frame], rules="rdfs", session=session)
     """
@@ -53,6 +58,7 @@ def build(
         sources,
         rules=rules,
         mode=mode,
+        patterns=materialize,
         master=master,
         session=session,
         on_error=on_error,
@@ -122,6 +128,46 @@ def materialize(
     with _installed():
         from corollary.knowledge_base.spark import pipeline
     return pipeline.materialize(frame, program, on_error=on_error, on_progress=on_progress)
+
+
+def open_store(
+    path: str | Path,
+    *,
+    at_version: int | None = None,
+    session: SparkSession | None = None,
+    master: str | None = None,
+) -> SparkStore:
+    """A version of a store, to be asked on Spark: its files are read by tasks, as queries need.
+
+    Several queries share what a hybrid store has to prepare.
+
+        univ = spark.open_store("univ.store", session=session)
+        univ.query("SELECT ?x { ?x a :Person }").write.parquet("persons")
+        univ.write("CONSTRUCT WHERE { ?x :memberOf ?y }", "members", "nt")
+        univ.query("[?x, :memberOf, :Department0]").count()
+    """
+    with _installed():
+        from corollary.knowledge_base.spark.querying import SparkStore
+    return SparkStore(path, at_version=at_version, session=session, master=master)
+
+
+def query(
+    path: str | Path,
+    text: str,
+    *,
+    at_version: int | None = None,
+    session: SparkSession | None = None,
+    master: str | None = None,
+) -> DataFrame | bool:
+    """Answer a SPARQL query, or an atom, over the tables of a store.
+
+    The answer of SELECT is a DataFrame with a column for each variable, of CONSTRUCT and DESCRIBE
+    one with subject, predicate and object, terms as N-Triples writes them; of ASK, a bool. Neither
+    facts nor terms come to the driver.
+
+        spark.query("univ.store", "SELECT ?x { ?x a :Person }", session=session).count()
+    """
+    return open_store(path, at_version=at_version, session=session, master=master).query(text)
 
 
 def register(session: SparkSession) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,19 +19,22 @@ from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, write_facts, write_terms
 from corollary.errors import InvalidInput
 from corollary.knowledge_base import distributed
+from corollary.knowledge_base.hybrid import check_mode
+from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark.built import Built
+from corollary.knowledge_base.spark.hybrid import kept_by
 from corollary.knowledge_base.spark.load import Loaded, load
 from corollary.knowledge_base.spark.parts import RELATION, SourceReader, cells
 from corollary.knowledge_base.spark.sessions import cores_of, started
 from corollary.knowledge_base.spark.sources import gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stage, Stages, skew
+from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLES_NAME, TYPE
 from corollary.rdf.triples import OnError
 from corollary.store import Statistics, Store, Writer
 from corollary.store.commits import Count
-from corollary.store.layout import MODES
 from corollary.store.term_hash import hashes
 
 
@@ -41,6 +44,7 @@ def build(
     *,
     rules: Rules | Iterable[Rules],
     mode: str,
+    patterns: Sequence[str],
     master: str | None,
     session: SparkSession | None,
     on_error: OnError,
@@ -49,7 +53,7 @@ def build(
     on_progress: OnProgress | None,
 ) -> Built:
     """See `corollary.knowledge_base.spark.build`."""
-    _refuse_mode(mode)
+    check_mode(mode, "rules", patterns)
     program = read_rules(rules)
     stages = Stages(on_progress)
     with stages.stage("session"):
@@ -65,6 +69,8 @@ def build(
     )
     if len(inputs.program):
         program = program | inputs.program
+    kept = [read_pattern(text, program.arities, program.prefixes) for text in patterns]
+    make = partial(kept_by, materialize=kept) if mode == "hybrid" else None
     with _created(path, mode) as store:
         writer = store.writer()
         reader = SourceReader(on_error, arities=program.arities)
@@ -73,7 +79,9 @@ def build(
             writer.reserve(loaded.width)
             terms = add_terms(session, writer, loaded, stages)
             with stages.stage("materialize") as stage:
-                done, dictionary = derived(session, loaded, program, terms, stages, partitions)
+                done, dictionary = derived(
+                    session, loaded, program, terms, stages, partitions, make
+                )
                 _measure(stage, done)
             with stages.stage("commit") as stage, explained("commit"):
                 add_new_terms(writer, dictionary)
@@ -96,6 +104,7 @@ def build(
                 program=program.without_facts(),
                 prefixes={**loaded.prefixes, **program.prefixes},
                 statistics=statistics,
+                materialize=[Printer().atom(pattern) for pattern in kept],
                 kind="build",
                 message=message or "",
             )
@@ -172,8 +181,9 @@ def derived(
     terms: DataFrame,
     stages: Stages,
     partitions: int | None,
+    make: Callable[..., Any] | None = None,
 ) -> tuple[distributed.Materialized, PartialDictionary]:
-    """All that follows from loaded facts, and the dictionary of the rules."""
+    """All that follows from loaded facts, or what `make` keeps; and the dictionary of the rules."""
     dictionary = dictionary_of(loaded, terms)
     with explained("materialize"):
         done = distributed.materialize(
@@ -182,6 +192,7 @@ def derived(
             dictionary,
             session=session,
             partitions=partitions,
+            make=make,
             on_round=lambda report: stages.tell(_round(report)),
         )
     return done, dictionary
@@ -264,15 +275,6 @@ def _created(path: str | Path, mode: str) -> Iterator[Store]:
         for entry in Path(path).iterdir() if there else [Path(path)]:
             shutil.rmtree(entry, ignore_errors=True)
         raise
-
-
-def _refuse_mode(mode: str) -> None:
-    if mode in MODES and mode != MODES[0]:
-        raise InvalidInput(
-            "E547",
-            f"Spark does not build stores of the mode {mode}",
-            "build it with --engine columnar, or materialize on Spark",
-        )
 
 
 def _width(name: str, loaded: Loaded, program: Program) -> int:

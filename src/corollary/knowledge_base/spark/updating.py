@@ -13,12 +13,15 @@ from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark import hadoop, stored
 from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.failures import explained
+from corollary.engines.spark.on_demand import read_on_demand
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, union, write_facts
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.ontology import Specialized
+from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark.built import Built
+from corollary.knowledge_base.spark.hybrid import kept_by
 from corollary.knowledge_base.spark.load import GONE, Loaded, load
 from corollary.knowledge_base.spark.parts import SourceReader
 from corollary.knowledge_base.spark.pipeline import add_new_terms, add_terms, dictionary_of
@@ -28,11 +31,11 @@ from corollary.knowledge_base.spark.stages import OnProgress, Stages
 from corollary.knowledge_base.stored import Difference, counted
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE
 from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import OnError
 from corollary.store import Snapshot, Statistics, Store, Writer
-from corollary.store.layout import DELETED, MODES
+from corollary.store.layout import DELETED
 
 
 def update(
@@ -150,12 +153,21 @@ def _maintained(
     width = snapshot.schema.names.index("explicit") - 1
     rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
     facts = stored.current_facts(rows, width)
-    known = engine.read(facts.drop("explicit"))
-    explicit = engine.read(facts.where("explicit").drop("explicit"))
-    make = Specialized if is_specializable(before) else Maintainer
-    kept = make(before, explicit, engine, algorithm=algorithm, known=known)
-    if isinstance(kept, Maintainer):
-        kept.begin()
+    own = facts.where("explicit").drop("explicit")
+    kept: Any
+    if snapshot.mode == "hybrid":  # what is kept is small, and made again
+        explicit = read_on_demand(engine.workspace, own, TRIPLES_NAME)
+        patterns = [
+            read_pattern(text, before.arities, before.prefixes)
+            for text in snapshot.commit.materialize
+        ]
+        kept = kept_by(before, explicit, engine, materialize=patterns, algorithm=algorithm)
+    else:
+        explicit, known = engine.read(own), engine.read(facts.drop("explicit"))
+        make = Specialized if is_specializable(before) else Maintainer
+        kept = make(before, explicit, engine, algorithm=algorithm, known=known)
+        if isinstance(kept, Maintainer):
+            kept.begin()
     asked = Changes(
         engine.read(_chosen(loaded.facts, gone=False)),
         engine.read(_chosen(loaded.facts, gone=True)),
@@ -234,11 +246,10 @@ def _statements(program: Program) -> tuple[Any, ...]:
 
 
 def _refuse(snapshot: Snapshot) -> None:
-    if snapshot.mode != MODES[0] or snapshot.commit.equality != "rules":
-        kind = snapshot.mode if snapshot.mode != MODES[0] else "with equality by representatives"
+    if snapshot.commit.equality != "rules":
         raise InvalidInput(
             "E547",
-            f"Spark does not update stores that are {kind}",
+            "Spark does not update stores with representatives of equal terms",
             "update it with --engine columnar",
             file=str(snapshot.store.path),
         )

@@ -1,0 +1,89 @@
+"""Patterns as people write them: an atom, or the name of a relation; and as queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from corollary.errors import InvalidInput, nearest
+from corollary.knowledge_base.results import columns_of
+from corollary.lang.parser import parse_atom
+from corollary.lang.syntax import TRIPLE, Atom, Variable
+
+if TYPE_CHECKING:
+    from corollary.knowledge_base.base import KnowledgeBase
+    from corollary.query.results import Solutions
+
+_NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
+# No SPARQL query is without braces but DESCRIBE, which is followed by no parenthesis.
+_ATOM = re.compile(r"\s*(?:\[|[^\W\d]\w*\s*\()[^{}]*[\])]\s*\.?\s*\Z")
+
+
+def read_pattern(
+    pattern: str | Atom, arities: Mapping[str, int], prefixes: Mapping[str, str]
+) -> Atom:
+    """An atom, its text, or the name of a relation for all of its facts.
+
+    >>> len(read_pattern("path", {"path": 2}, {}).terms)
+    2
+    """
+    if isinstance(pattern, str):
+        name = _NAME.match(pattern)
+        if name is not None:
+            known = _arity(name[1], arities)
+            return Atom(name[1], tuple(Variable(f"v{number}") for number in range(known)))
+        pattern = parse_atom(pattern, prefixes, "<pattern>")
+    if pattern.relation != TRIPLE and _arity(pattern.relation, arities) != len(pattern.terms):
+        raise InvalidInput(
+            "E203",
+            f"'{pattern.relation}' has {arities[pattern.relation]} arguments in the knowledge"
+            f" base, but {len(pattern.terms)} here",
+            "a relation keeps its number of arguments",
+        )
+    return pattern
+
+
+def _arity(relation: str, arities: Mapping[str, int]) -> int:
+    if relation in arities:
+        return arities[relation]
+    close = nearest(relation, arities)
+    raise InvalidInput(
+        "E344",
+        f"there is no relation {relation}",
+        f"did you mean {close}?" if close else "triples are written [?s, ?p, ?o]",
+    )
+
+
+def is_pattern(query: str) -> bool:
+    """Whether a query is an atom, and no SPARQL.
+
+    >>> is_pattern("[?x, a, :Person]"), is_pattern("path(1, ?y)"), is_pattern("ASK { ?s ?p ?o }")
+    (True, True, False)
+    """
+    return _ATOM.match(query) is not None
+
+
+def places_of(pattern: Atom) -> dict[str, int]:
+    """The variables of a pattern, each with its first place."""
+    found: dict[str, int] = {}
+    for place, term in enumerate(pattern.terms):
+        if isinstance(term, Variable):
+            found.setdefault(term.name, place)
+    return found
+
+
+def matching(kb: KnowledgeBase, pattern: Atom) -> Solutions | bool:
+    """The values of a pattern's variables; without variables, whether there is such a fact."""
+    from corollary.query.results import Solutions
+
+    facts = kb._matching(pattern)
+    places = places_of(pattern)
+    if not places:
+        return len(facts) > 0
+    columns = columns_of(facts, len(pattern.terms), kb._dictionary)
+    return Solutions(
+        pa.table({name: kb._dictionary.texts(columns[place]) for name, place in places.items()})
+    )
