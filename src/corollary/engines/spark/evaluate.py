@@ -46,7 +46,7 @@ class RoundReport:
     """What one exchange did."""
 
     number: int
-    phase: str  # "exchange", or "driver" where the driver finished
+    phase: str  # "exchange", "driver" where the driver finished, or what a module's job did
     rows: int  # facts in the partitions, copies included
     new: int  # facts derived
     exchanged: int  # copies of facts sent to other partitions
@@ -54,6 +54,28 @@ class RoundReport:
     seconds: float  # from the driver's point of view
     busy: float  # seconds in tasks, together
     skew: float  # facts of the largest partition, as a multiple of the average
+
+    @classmethod
+    def of(
+        cls, number: int, phase: str, reports: Sequence[Mapping[str, Any]], seconds: float
+    ) -> RoundReport:
+        """What the tasks of a job have reported, together."""
+        rows = [r["in"] for r in reports] or [0]
+        sums = {
+            what: sum(r.get(what, 0) for r in reports)
+            for what in ("derived", "sent", "instances", "seconds")
+        }
+        return cls(
+            number,
+            phase,
+            sum(rows),
+            sums["derived"],
+            sums["sent"],
+            sums["instances"],
+            seconds,
+            sums["seconds"],
+            max(rows) * len(rows) / max(1, sum(rows)),
+        )
 
 
 @dataclass(frozen=True)
@@ -223,18 +245,7 @@ class Evaluation:
                 frame = self.workspace.united([frame, more])
 
     def _tell(self, reports: Sequence[Mapping[str, Any]], phase: str, seconds: float) -> None:
-        rows = [r["in"] for r in reports] or [0]
-        found = RoundReport(
-            len(self.reports) + 1,
-            phase,
-            sum(rows),
-            sum(r["derived"] for r in reports),
-            sum(r["sent"] for r in reports),
-            sum(r["instances"] for r in reports),
-            seconds,
-            sum(r["seconds"] for r in reports),
-            max(rows) * len(rows) / max(1, sum(rows)),
-        )
+        found = RoundReport.of(len(self.reports) + 1, phase, reports, seconds)
         self.reports.append(found)
         if self.on_round is not None:
             total = sum(r.new for r in self.reports)

@@ -116,22 +116,6 @@ class Plan:
     def is_placed(self, source: Source, column: int) -> bool:
         return Placed(source, column) in self._numbers
 
-    @property
-    def alone(self) -> Step | None:
-        """The only step, if what it derives belongs to the partition that derives it.
-
-        Then a partition closes it without the others, and the embedded engine may do so in its own
-        way: R(x, z) :- R(x, y), E(y, z) with E everywhere.
-        """
-        if len(self.steps) != 1 or len(self.homes) != 1:
-            return None
-        [step], [home] = self.steps, self.homes.values()
-        if self.numbers(self.targets[step.head]) != [home]:
-            return None
-        kept = [a for number, arguments in step.body if number == home for a in arguments[:1]]
-        is_kept = bool(kept) and kept == list(step.arguments[:1]) and kept[0] >= 0
-        return step if is_kept and not step.negated else None
-
     def target(self, source: Source) -> int:
         """The number of a source that steps derive."""
         if source not in self.targets:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ import pyarrow as pa
 
 from corollary.core.compile import CompiledRule, Pattern
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Derived, Engine
+from corollary.core.engine import Engine
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
     NONE,
-    REPORT,
     RESULT,
     STATE,
     Gathering,
@@ -31,8 +30,9 @@ from corollary.engines.spark.packing import (
     chunks_of,
     partition_of,
     report_of,
+    reports_of,
 )
-from corollary.engines.spark.plan import ASKED, DRIVER, EVERYWHERE, TRIPLE_NUMBER, Plan, Step
+from corollary.engines.spark.plan import ASKED, DRIVER, EVERYWHERE, TRIPLE_NUMBER, Plan
 from corollary.lang.stratify import Predicate
 
 Batches = Iterator[pa.RecordBatch]
@@ -122,14 +122,6 @@ class Local:
             {self.numbers[n]: np.concatenate(rows) for n, rows in tables.items() if rows}
         )
 
-    def closed(self, step: Step, full: Any, delta: Any) -> Derived[Any]:
-        """The closure under the only step, as the embedded engine does it."""
-        [rule] = self._rules[True]
-        [home] = self.plan.homes.values()
-        return self.engine.close(
-            [replace(rule, head=Pattern(self.numbers[home], step.arguments))], full, delta
-        )
-
     def advance(
         self, full: Any, delta: Any | None, counted: bool
     ) -> tuple[list[tuple[int, Ids, Numbers | None]], int]:
@@ -190,11 +182,6 @@ class Round:
         if not self.first and len(delta):
             new = delta.only([local.numbers[n] for n in homes])
         asked = 0
-        if plan.alone is not None and not self.cuts and len(delta):
-            closed = local.closed(plan.alone, full, delta)
-            report |= {"instances": closed.instances, "steps": closed.rounds}
-            full, new = full.union(closed.facts), new.union(closed.facts)
-            delta = local.facts({})
         while len(delta):
             found, instances = local.advance(full, None if everything else delta, self.counted)
             everything = False
@@ -357,7 +344,7 @@ class Combine:
         sides: dict[int, dict[Key, list[Ids]]] = {STATE: {}, FRESH: {}}
         reports: list[bytes] = []
         for batch in batches:
-            reports += _reports(batch)
+            reports += reports_of(batch)
             for _, kind, key, rows in chunks_of([batch]):
                 side = STATE if kind in (STATE, DERIVED, RESULT) else FRESH
                 sides[side].setdefault(key, []).append(rows)
@@ -386,11 +373,6 @@ class Combine:
 
 def _none(key: Key) -> Ids:
     return np.zeros((0, key[3]), np.uint32)
-
-
-def _reports(batch: pa.RecordBatch) -> list[bytes]:
-    kinds = batch.column(1).to_numpy(zero_copy_only=False)
-    return [batch.column(4)[int(at)].as_py() for at in np.flatnonzero(kinds == REPORT)]
 
 
 def summed(rows: Ids) -> Ids:
@@ -513,17 +495,6 @@ class Fetch:
                     chosen |= contains(ids, rows[:, column])
                 rows = rows[chosen]
             out.add(self.number, kind, key, rows)
-        yield from out.take()
-
-
-@dataclass(frozen=True)
-class Links:
-    """The pairs of two different terms."""
-
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for _, kind, key, rows in chunks_of(batches):
-            out.add(0, kind, key, rows[rows[:, 0] != rows[:, 1]])
         yield from out.take()
 
 
