@@ -27,6 +27,7 @@ from benchmarks import (
     rules,
     rules10k,
     spark,
+    spark_graphs,
     spark_pipeline,
     sparql,
     store,
@@ -69,6 +70,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         store,
         sparql,
         spark,
+        spark_graphs,
     )
 }
 

@@ -8,18 +8,18 @@ what it may join with, which is looked up (`lookups`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping, Pattern
 from corollary.core.connected import count_pairs
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
 from corollary.engines.spark import closures
+from corollary.engines.spark.aggregates import groups_of, instances_rule
 from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.components import components, reconnected
 from corollary.engines.spark.counts import CountsOfRows, SparkCounts
@@ -28,7 +28,7 @@ from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, write
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, NONE, STATE
-from corollary.engines.spark.plan import AtomOf, Clause, Source
+from corollary.engines.spark.plan import AtomOf, Source
 from corollary.engines.spark.session import build_session
 from corollary.engines.spark.task import Embedded
 from corollary.engines.spark.translate import (
@@ -173,6 +173,8 @@ class SparkEngine:
         work = self._evaluation(translation, tell)
         work.whole = len(sets["f"]) == len(sets["d"])  # Δ is all of it
         operands = [("f", sets["d"], FRESH), ("n", sets["n"], FRESH if work.whole else STATE)]
+        if "g" in translation.operands:
+            operands.append(("g", translation.operands["g"], operands[1][2]))
         if not work.whole:
             operands.append(("f", sets["f"].difference(sets["d"]), STATE))
         found = work.derived(operands).settled()
@@ -433,7 +435,12 @@ class SparkEngine:
                 operands["o"] = operands["f"].difference(operands["d"])
             if "e" in operands:
                 operands["b"] = operands["n"].union(operands["e"])
-        groups = {g: self._groups(g, operands["n"]) for rule in rules for g in rule.groupings}
+        groups = {g: Predicate(f"GROUPS {n}") for n, g in enumerate(_groupings(rules))}
+        if groups:
+            operands["g"] = self.facts({})
+        for grouping, name in groups.items():
+            instances = self.derive([instances_rule(grouping)], operands["n"]).facts
+            operands["g"] = operands["g"].union(groups_of(grouping, instances, name))
         return Translation(
             self.workspace,
             operands,
@@ -455,8 +462,8 @@ class SparkEngine:
             self.workspace,
             translation.plan,
             translation.asked,
+            translation.compared,
             counted,
-            translation.given,
             finish=self._finish,
             on_round=tell,
         )
@@ -488,32 +495,6 @@ class SparkEngine:
         if self.on_report is not None:
             self.on_report(report)
 
-    def _groups(self, grouping: Grouping, facts: SparkFacts) -> Ids:
-        """The groups of an aggregate that have all their values; the driver computes them."""
-        inner = max((v for p in grouping.patterns for v in p.variables), default=-1) + 1
-        translation = Translation(self.workspace, {"f": facts}, (), self._tiny)
-        key = (self.workspace.number("INSTANCES"), NONE, NONE, inner)
-        head = AtomOf(Source("r", key), tuple(range(inner)))
-        body = translation.atoms("f", grouping.patterns)
-        translation.planner.add(Clause(head, tuple(body), (), inner))
-        found = self._results(translation, False).facts.rows(Predicate("INSTANCES"))
-        if not len(found):
-            return np.zeros((0, len(grouping.outer)), np.uint32)
-        keys = found[:, list(grouping.group)]
-        if grouping.group:
-            groups, number = np.unique(keys, axis=0, return_inverse=True)
-        else:
-            groups, number = keys[:1], np.zeros(len(found), np.int64)
-        number = number.reshape(-1)
-        order = np.argsort(number, kind="stable")
-        results = [
-            aggregate(function, found[order, v], number[order], len(groups), self.dictionary)
-            for function, v in grouping.functions
-        ]
-        table = np.column_stack([groups, *results]).astype(np.uint32)
-        complete: Ids = table[(table != NO_VALUE).all(axis=1)]
-        return complete
-
     # -- DataFrames ------------------------------------------------------------------------------
 
     def read(self, frame: DataFrame, *, triples: str = "triples") -> SparkFacts:
@@ -523,6 +504,10 @@ class SparkEngine:
     def frame(self, facts: SparkFacts, *, triples: str = "triples", width: int = 3) -> DataFrame:
         """Facts as a DataFrame: relation, arg0, arg1, …"""
         return write(self.workspace, facts, triples, width)
+
+
+def _groupings(rules: Sequence[CompiledRule]) -> Collection[Grouping]:
+    return dict.fromkeys(grouping for rule in rules for grouping in rule.groupings)
 
 
 def _grouped(rule: CompiledRule) -> list[Pattern]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from corollary.core.compile import Argument
+from corollary.core.compile import Argument, Condition
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.packing import NONE, Key
 
@@ -65,6 +65,7 @@ class Clause:
     body: tuple[AtomOf, ...]
     negated: tuple[AtomOf, ...]
     bound: int
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Step:
     bound: int
     final: bool  # its instances are those of a rule
     cut: bool = False  # it makes an auxiliary relation of some atoms of a body
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass
@@ -312,6 +314,9 @@ class Planner:
             for n in negated
         ]
         target = self.plan.target(head.source)
+        # The last step of a clause has all variables.
+        asked = clause.conditions if head is clause.head else ()
+        conditions = tuple(condition.renumbered(numbers) for condition in asked)
         self.plan.steps.append(
-            Step(target, arguments, tuple(atoms), tuple(absent), bound, final, cut)
+            Step(target, arguments, tuple(atoms), tuple(absent), bound, final, cut, conditions)
         )

@@ -91,10 +91,20 @@ def narrow(key: Key, rows: Ids, type_id: int, extra: int = 0) -> Iterator[tuple[
 class Local:
     """The steps of a plan over an embedded engine, in a task or on the driver."""
 
-    def __init__(self, plan: Plan, embedded: Embedded, *, cuts: bool = False) -> None:
-        """With `cuts`, of the steps those only that make auxiliary relations of bodies."""
+    def __init__(
+        self,
+        plan: Plan,
+        embedded: Embedded,
+        *,
+        cuts: bool = False,
+        dictionary: Dictionary | None = None,
+    ) -> None:
+        """With `cuts`, of the steps those only that make auxiliary relations of bodies.
+
+        The dictionary has the terms that filters compare.
+        """
         self.plan = plan
-        self.engine = embedded(Dictionary())
+        self.engine = embedded(Dictionary() if dictionary is None else dictionary)
         self.numbers = [Predicate(str(number)) for number in range(len(plan.placed))]
         self.columns = [placed.source.key[3] for placed in plan.placed]
         self.targets = [Predicate(f"t{number}") for number in range(len(plan.targets))]
@@ -110,7 +120,7 @@ class Local:
                 head=Pattern(self.targets[step.head], step.arguments),
                 body=tuple(Pattern(self.numbers[n], a) for n, a in step.body),
                 negated=tuple(Pattern(self.numbers[n], a) for n, a in step.negated),
-                conditions=(),
+                conditions=step.conditions,
                 groupings=(),
                 bound=step.bound,
             )
@@ -155,11 +165,13 @@ class Round:
     counted: bool = False
     keep: bool = True  # whether there may be another round
     cuts: bool = False  # auxiliary relations of old facts only, before the first round
+    dictionary: Callable[[], Dictionary] = Dictionary  # of the terms that filters compare
 
     def __call__(self, batches: Batches) -> Batches:
         me = this_partition()
         start = time.perf_counter()
-        local, plan = Local(self.plan, self.embedded, cuts=self.cuts), self.plan
+        plan, dictionary = self.plan, self.dictionary()
+        local = Local(plan, self.embedded, cuts=self.cuts, dictionary=dictionary)
         tables: dict[int, dict[int, list[Ids]]] = {STATE: {}, FRESH: {}}
         out = Gathering()
         for _, kind, key, rows in chunks_of(batches):
