@@ -31,7 +31,7 @@ _PAIR, _EDGE = Predicate("pair"), Predicate("edge")
 _GONE = Predicate("GONE PAIRS")
 
 # The sets of facts that a task is given.
-FULL, DELTA, KNOWN = "full", "delta", "known"
+FULL, DELTA, KNOWN = "full", "delta", "known"  # Δ is not sent twice if all pairs are new
 _ROLES = (FULL, DELTA, KNOWN)
 
 
@@ -96,8 +96,8 @@ def fits(rule: CompiledRule, facts: SparkFacts, limit: int) -> bool:
         for f in [facts.local()]
         for column in (0, 1)
     )
-    count = len(np.unique(np.concatenate(subjects))) if subjects else 0
-    return count * (len(np.unique(np.concatenate(objects))) if objects else 0) <= limit
+    count = len(task.in_order(np.concatenate(subjects))) if subjects else 0
+    return count * (len(task.in_order(np.concatenate(objects))) if objects else 0) <= limit
 
 
 def _rows(facts: Any, predicate: Predicate) -> Ids:
@@ -140,8 +140,10 @@ def _run(
     workspace = next(iter(sets.values())).workspace
     head, edge = rule.head.predicate, edges_of(rule)
     frames = []
+    new = KNOWN not in sets and len(sets[FULL].only([head])) == len(sets[DELTA].only([head]))
     for role, facts in sets.items():
-        own = facts.only([head] if role == KNOWN else [head, edge])
+        wanted = [head] if role == KNOWN else [edge] if role == FULL and new else [head, edge]
+        own = facts.only(wanted)
         if len(own):
             places = {workspace.key(head, 2): shape.place, workspace.key(edge, 2): None}
             route = Share(_ROLES.index(role), places, workspace.partitions)
@@ -203,8 +205,8 @@ class Close:
             before = full.difference(delta).union(delta.difference(full))
             found = engine.reclose(rule, before, full, changed=delta, known=known)
             parts, instances = [found.inserted, found.deleted], found.instances
-        elif len(delta) and len(full.only([_PAIR])):
-            closed = engine.close([rule], full, delta)
+        elif len(delta):
+            closed = engine.close([rule], full.union(delta), delta)
             parts, instances = [closed.facts, nothing], closed.instances
         out, counts = Gathering(), []
         for key, facts in zip(self.names, parts, strict=True):

@@ -20,6 +20,7 @@ from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import DERIVED, NONE, Gathering, Key, chunks_of
 from corollary.engines.spark.plan import Plan, Source
+from corollary.engines.spark.task import in_order
 
 Batches = Iterator[pa.RecordBatch]
 Column = tuple[Source, int]
@@ -45,7 +46,7 @@ class Terms:
         >>> told.term(2).lexical
         'c'
         """
-        distinct = np.unique(ids)
+        distinct = in_order(ids)
         return cls(distinct, dictionary.texts(distinct))
 
     def dictionary(self) -> Dictionary:
@@ -97,7 +98,7 @@ def occurring(
             frames.append(workspace.over(facts.base.chunks(), occurring))
     if frames:
         found += [rows[:, 0] for rows in workspace.collected(workspace.united(frames)).values()]
-    return np.unique(np.concatenate(found))
+    return in_order(np.concatenate(found))
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Occurring:
         found = np.zeros(0, np.uint32)
         for _, _, key, rows in chunks_of(batches):
             for ids in self.of(key, rows):
-                found = np.union1d(found, ids)
+                found = in_order(np.concatenate([found, ids]))
         out = Gathering()
         out.add(0, DERIVED, _TERMS, found[:, None])
         yield from out.take()

@@ -329,6 +329,19 @@ def keys_of(rows: Ids) -> npt.NDArray[Any]:
     return big_endian.view(np.dtype((np.void, 4 * rows.shape[1])))[:, 0]
 
 
+def in_order(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The values in order, each once; `np.unique` without an inverse hashes, which takes longer.
+
+    >>> in_order(np.array([3, 1, 3], np.uint32)).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(values)
+    if len(ordered) < 2:
+        return ordered
+    found: npt.NDArray[Any] = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    return found
+
+
 def difference_of(rows: Ids, others: Ids) -> Ids:
     """The rows that are not among the others."""
     if not rows.shape[1]:
