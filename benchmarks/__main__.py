@@ -30,6 +30,7 @@ from benchmarks import (
     rules10k,
     scaling,
     spark,
+    spark_graphs,
     spark_pipeline,
     sparql,
     store,
@@ -73,6 +74,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         spark,
         peers,
         scaling,
+        spark_graphs,
     )
 }
 

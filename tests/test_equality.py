@@ -13,6 +13,7 @@ import corollary.knowledge_base.equality as by_representatives
 from corollary.algorithms.constraints import inconsistencies
 from corollary.algorithms.seminaive import materialize
 from corollary.core.changes import Changes
+from corollary.core.connected import components
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.engines.columnar.engine import ColumnarEngine
@@ -23,7 +24,7 @@ from corollary.lang.program import Program
 from corollary.lang.reference import matched
 from corollary.lang.syntax import Atom
 from corollary.rdf import rules
-from corollary.rdf.classes import Classes, components
+from corollary.rdf.classes import Classes
 from corollary.rdf.equality import SAME_AS, without_equality
 from tests.equality import (
     EQUALITY,

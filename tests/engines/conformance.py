@@ -288,6 +288,11 @@ def components_differ_as_they_should(make: MakeEngine, changes: list[Pairs]) -> 
         closed = seminaive.materialize(program, after, engine, modules=False).facts.only([p])
         _check_difference(known, found, closed)
         before, known = after, known.difference(found.deleted).union(found.inserted)
+        least = engine.components(e, Predicate("least"), after).rows(Predicate("least"))
+        first: dict[int, int] = {}
+        for x, y in known.rows(p).tolist():  # in order
+            first.setdefault(x, y)
+        assert dict(least.tolist()) == first
 
 
 def _check_difference(known: Any, found: Difference[Any], closed: Any) -> None:

@@ -60,7 +60,7 @@ def spark_rounds(dictionary: Dictionary) -> Engine[Any]:
     """Nothing is small: whatever is sent waits for a round."""
     from tests.engines.spark.inline import inline
 
-    return inline(dictionary, small=0, finish=0, tiny=0)
+    return inline(dictionary, small=0, finish=0, tiny=0, edges=0)
 
 
 ENGINES: dict[str, MakeEngine] = {

@@ -27,8 +27,11 @@ def aggregate(
     groups: npt.NDArray[np.int64],
     number_of_groups: int,
     dictionary: Dictionary,
+    weights: npt.NDArray[np.int64] | None = None,
 ) -> Ids:
     """The id of each group's result, `NO_VALUE` where it has none; `groups` is in sorted order.
+
+    `weights` say how many instances each row stands for, if not one.
 
     >>> from corollary.lang.syntax import XSD, Literal
     >>> dictionary = Dictionary()
@@ -39,7 +42,8 @@ def aggregate(
     if number_of_groups == 0:
         return np.zeros(0, np.uint32)
     starts = np.searchsorted(groups, np.arange(number_of_groups))
-    counts = np.diff(np.append(starts, len(ids)))
+    ends = np.append(starts[1:], len(ids))
+    counts = ends - starts if weights is None else np.add.reduceat(weights, starts)
     if function == "count":
         return _integers(counts, dictionary)
     distinct, place = np.unique(ids, return_inverse=True)
@@ -49,20 +53,24 @@ def aggregate(
     exact = values.kind[place] == EXACT
     whole = np.logical_and.reduceat(exact & _whole(values, distinct, dictionary)[place], starts)
     numbers = values.num[place]
-    estimate = np.add.reduceat(np.abs(numbers.astype(np.float64)), starts)
+    estimates = np.abs(numbers.astype(np.float64))
+    if weights is not None:
+        numbers, estimates = numbers * weights, estimates * weights
+    estimate = np.add.reduceat(estimates, starts)
     whole &= estimate < _SAFE
     sums = np.add.reduceat(np.where(exact, numbers, 0), starts)
     if function == "sum" and whole.all():
         return _integers(sums, dictionary)
     out = np.full(number_of_groups, NO_VALUE, np.uint32)
-    ends = starts + counts
     terms = dictionary.terms(distinct.tolist())
     totals: dict[int, Literal] = {}
     for group in range(number_of_groups):
         if whole[group]:
             total: Number = int(sums[group])
         else:
-            found = [value_of(terms[at]) for at in place[starts[group] : ends[group]]]
+            rows = slice(starts[group], ends[group])
+            places = place[rows] if weights is None else np.repeat(place[rows], weights[rows])
+            found = [value_of(terms[at]) for at in places]
             numeric = [v for v in found if isinstance(v, Number) and not isinstance(v, bool)]
             if len(numeric) < len(found):
                 continue

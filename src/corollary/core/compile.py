@@ -7,6 +7,7 @@ a constant class an atom of that class with one. An atom with a variable propert
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -101,6 +102,21 @@ class Condition:
 
     expression: CompiledExpression
     variables: tuple[int, ...]
+
+    def renumbered(self, numbers: Mapping[int, int]) -> Condition:
+        """The filter with other numbers for its variables.
+
+        >>> Condition(("<", (3, 5)), (3, 5)).renumbered({3: 0, 5: 1})
+        Condition(expression=('<', (0, 1)), variables=(0, 1))
+        """
+
+        def of(part: CompiledExpression) -> CompiledExpression:
+            if isinstance(part, tuple):
+                operator, arguments = part
+                return operator, tuple(map(of, arguments))
+            return numbers[part] if isinstance(part, int) else part
+
+        return Condition(of(self.expression), tuple(numbers[v] for v in self.variables))
 
 
 CompiledExpression = int | Constant | tuple[str, tuple["CompiledExpression", ...]]

@@ -220,6 +220,14 @@ class Engine(Protocol[F]):
         """
         ...
 
+    def components(self, edge: Predicate, least: Predicate, facts: F) -> F:
+        """Each node of an edge and the least node that it is connected to, as facts of `least`.
+
+        That is what the pairs of `reconnect` come from: a fact for each node, where the pairs of a
+        component are the square of its nodes.
+        """
+        ...
+
     def counts(self) -> Counts[F]:
         """Counts that are all 0."""
         ...

@@ -12,6 +12,7 @@ from corollary.core.statistics import Statistics
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.knowledge_base.ontology import Specialized
 from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
 from corollary.rdf.specialize import is_specializable
 
 if TYPE_CHECKING:
@@ -99,3 +100,33 @@ def materialize(
     return Materialized(
         engine, keeper, explicit, facts, engine.frame(new), len(new), list(engine.reports)
     )
+
+
+def components(
+    frame: DataFrame,
+    edge: Predicate,
+    dictionary: Dictionary,
+    *,
+    session: SparkSession | None = None,
+    partitions: int | None = None,
+    on_round: Callable[[RoundReport], None] | None = None,
+    **options: Any,
+) -> DataFrame:
+    """The connected components of encoded facts: `node`, and `least`, the least node of its own.
+
+    `edge` names the facts that connect, a relation or a property, without direction. A relation
+    that is symmetric and transitive has the square of a component's nodes as facts; where they are
+    too many to be written, who is connected with whom is told by this table as well.
+    """
+    from corollary.engines.spark.engine import SparkEngine
+
+    engine = SparkEngine(
+        dictionary,
+        ColumnarEngine,
+        session or frame.sparkSession,
+        partitions=partitions,
+        on_report=on_round,
+        **options,
+    )
+    found = engine.components(edge, Predicate("least"), engine.read(frame))
+    return engine.frame(found, width=2).selectExpr("arg0 AS node", "arg1 AS least")

@@ -44,6 +44,7 @@ from corollary.algorithms.strata import CompiledStrata
 from corollary.algorithms.updating import OnStratum
 from corollary.core.changes import Changes
 from corollary.core.compile import TYPES, CompiledRule, compile_rule, covers, home
+from corollary.core.connected import components
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
@@ -52,7 +53,7 @@ from corollary.errors import OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule, Term, Variable, is_auxiliary
-from corollary.rdf.classes import Classes, components
+from corollary.rdf.classes import Classes
 from corollary.rdf.equality import (
     EQUAL,
     SAME,

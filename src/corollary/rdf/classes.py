@@ -14,33 +14,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.connected import components
 from corollary.core.dictionary import Ids
 
 Numbers = npt.NDArray[np.int64]
 
 _NONE = np.empty(0, np.uint32)
-
-
-def components(pairs: Ids) -> tuple[Ids, Numbers]:
-    """The nodes of a graph in order, and for each the number of the first node connected to it.
-
-    >>> nodes, first = components(np.array([[7, 3], [9, 8], [3, 5]], np.uint32))
-    >>> nodes.tolist(), first.tolist()
-    ([3, 5, 7, 8, 9], [0, 0, 0, 3, 3])
-    """
-    nodes, ends = np.unique(pairs, return_inverse=True)
-    one, two = ends.reshape(-1, 2).T
-    label = np.arange(len(nodes))
-    while True:
-        # Labels are roots here; the greater root of each edge is hung below the smaller one.
-        low, high = np.minimum(label[one], label[two]), np.maximum(label[one], label[two])
-        apart = low != high
-        if not apart.any():
-            return nodes, label
-        one, two = one[apart], two[apart]
-        np.minimum.at(label, high[apart], low[apart])
-        while (label != label[label]).any():
-            label = label[label]
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,6 +48,15 @@ def differ(
     )
 
 
+def least(edges: Relation) -> Ids:
+    """The nodes of edges, each with the least node of its component."""
+    if not len(edges):
+        return np.zeros((0, 2), np.uint32)
+    labels = _labels(edges.keys(), 1 + max(run.largest for run in edges.runs))
+    nodes = np.flatnonzero(labels).astype(np.uint32)
+    return np.column_stack([nodes, labels[nodes] - np.uint32(1)])
+
+
 def _few(
     before: Relation, after: Relation, known: Relation, gone: Relation, come: Keys, size: int
 ) -> Touched:

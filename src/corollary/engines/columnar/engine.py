@@ -271,6 +271,10 @@ class ColumnarEngine:
         found = components.differ(old, new, other, pairs, self.space.budget)
         return self._difference(pair, found, False)
 
+    def components(self, edge: Predicate, least: Predicate, facts: ColumnarFacts) -> ColumnarFacts:
+        """Each node of an edge and the least node that it is connected to."""
+        return self.facts({least: components.least(facts.relations.get(edge) or Relation(2))})
+
     def _difference(
         self, head: Predicate, found: reroute.Difference, backwards: bool
     ) -> Difference[ColumnarFacts]:

@@ -8,24 +8,27 @@ what it may join with, which is looked up (`lookups`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping, Pattern
+from corollary.core.connected import count_pairs
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
+from corollary.engines.spark import closures
+from corollary.engines.spark.aggregates import groups_of, instances_rule
 from corollary.engines.spark.base import Workspace
+from corollary.engines.spark.components import components, reconnected
 from corollary.engines.spark.counts import CountsOfRows, SparkCounts
 from corollary.engines.spark.evaluate import FINISH, Evaluation, RoundReport
-from corollary.engines.spark.facts import SparkFacts, links_of, looked_up, spilled
+from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, write
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, NONE, STATE
-from corollary.engines.spark.plan import AtomOf, Clause, Source
+from corollary.engines.spark.plan import AtomOf, Source
 from corollary.engines.spark.session import build_session
 from corollary.engines.spark.task import Embedded
 from corollary.engines.spark.translate import (
@@ -37,8 +40,10 @@ from corollary.lang.stratify import Predicate
 
 # Facts that the driver keeps: some megabytes, and less time than a few jobs.
 SMALL = 200_000
-# Edges of a linear recursion that every task gets all of: 8 bytes each, and as much to index them.
+# Edges that one task can hold: 8 bytes each, and as much to index them.
 EDGES = 5_000_000
+# Pairs of closures and components that the driver makes, for each fact that it keeps.
+_MOST = 20
 
 
 class SparkEngine:
@@ -47,7 +52,7 @@ class SparkEngine:
     `embedded` makes the engine of tasks and of the driver. Sets of at most `small` facts are kept
     on the driver; others are cut into `partitions`. The driver finishes when at most `finish` facts
     wait to be exchanged; relations of at most `tiny` facts are sent everywhere, and so are at most
-    `edges` edges of a linear recursion.
+    `edges` edges of a linear recursion. One task finds the components of as many edges.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class SparkEngine:
         self._finish = min(small, FINISH) if finish is None else finish
         self._tiny = tiny
         self._edges = edges
+        self._most = _MOST * small
         self.on_report = on_report
         self.reports: list[RoundReport] = []
 
@@ -138,15 +144,22 @@ class SparkEngine:
         }
         if not len(sets["d"]):
             return Derived(self.facts({}), 0, 0)
-        if self._fits(sets.values()):
+        shape = closures.Shape.of(rules)
+        fits = self._fits(sets.values())
+        if fits and (shape is None or closures.fits(rules[0], sets["f"], self._most)):
             f, n, d = (s.local() for s in sets.values())
             closed = self.workspace.embedded.close(rules, f, d, negative=n, on_round=on_round)
             kept = self._kept(closed.facts).apart_from(facts)
             return Derived(kept, closed.instances, closed.rounds)
-        if self._is_few(sets["d"]) and not any(rule.groupings for rule in rules):
+        few = self._is_few(sets["d"])
+        if shape is not None and (fits or not few) and self._has_few_edges(rules[0], sets["f"]):
+            done = closures.closed(rules[0], shape, sets["f"], sets["d"], self._told)
+            if on_round is not None:
+                on_round(1, len(done.facts))
+            return Derived(done.facts.settled().apart_from(facts), done.instances)
+        if few and not any(rule.groupings for rule in rules):
             return self._close_few(rules, facts, delta, negative, on_round)
-        tiny = self._edges if _is_forward(rules) else self._tiny
-        translation = self._translation(sets, rules, recursive=True, tiny=tiny)
+        translation = self._translation(sets, rules, recursive=True)
         for rule in rules:
             head = translation.atom("f", rule.head)
             absent_atoms = translation.atoms("n", rule.negated)
@@ -160,6 +173,8 @@ class SparkEngine:
         work = self._evaluation(translation, tell)
         work.whole = len(sets["f"]) == len(sets["d"])  # Δ is all of it
         operands = [("f", sets["d"], FRESH), ("n", sets["n"], FRESH if work.whole else STATE)]
+        if "g" in translation.operands:
+            operands.append(("g", translation.operands["g"], operands[1][2]))
         if not work.whole:
             operands.append(("f", sets["f"].difference(sets["d"]), STATE))
         found = work.derived(operands).settled()
@@ -230,9 +245,13 @@ class SparkEngine:
     ) -> Difference[SparkFacts]:
         """By what the closure under a linear rule differs afterwards."""
         sets = (before, after, changed, known)
-        if self._fits(sets):
+        if self._fits(sets) and closures.fits(rule, after, self._most):
             b, a, c, k = (s.local() for s in sets)
             return self._difference(self.workspace.embedded.reclose(rule, b, a, changed=c, known=k))
+        shape = closures.Shape.of([rule])
+        assert shape is not None, "the rule is linear"
+        if self._has_few_edges(rule, after):
+            return closures.reclosed(rule, shape, after, changed, known, self._told)
         given = after.only([rule.head.predicate])
         closed = self.close([rule], after, given)
         facts = given.union(closed.facts)
@@ -250,37 +269,32 @@ class SparkEngine:
     ) -> Difference[SparkFacts]:
         """By what the pairs of connected components differ afterwards."""
         sets = (before, after, changed, known)
-        embedded = self.workspace.embedded
+        parts: tuple[Any, Any, Any] | None = None
         if self._fits(sets):
-            b, a, c, k = (s.local() for s in sets)
+            parts = self._connected(edge, before.local(), after.local(), known.local())
         elif self._is_few(changed) and len(before):
-            near = self._near(edge, pair, before, after, changed, known)
-            if near is None:
-                return self._connected(edge, pair, after, known)
-            (b, a, k), c = near, changed.local()
-        else:
-            return self._connected(edge, pair, after, known)
-        return self._difference(embedded.reconnect(edge, pair, b, a, changed=c, known=k))
+            parts = self._near(edge, pair, before, after, changed, known)
+        if parts is None:
+            return reconnected(edge, pair, before, after, self._edges, self._told)
+        b, a, k = parts
+        found = self.workspace.embedded.reconnect(
+            edge, pair, b, a, changed=changed.local(), known=k
+        )
+        return self._difference(found)
+
+    def components(self, edge: Predicate, least: Predicate, facts: SparkFacts) -> SparkFacts:
+        """Each node of an edge and the least node that it is connected to."""
+        own = facts.only([edge])
+        if self._fits([own]):
+            return self._kept(self.workspace.embedded.components(edge, least, own.local()))
+        return components(own, edge, least, self._edges, self._told).settled()
 
     def _connected(
-        self, edge: Predicate, pair: Predicate, after: SparkFacts, known: SparkFacts
-    ) -> Difference[SparkFacts]:
-        """The pairs anew: each edge is one, and the rest follows from edges between two nodes.
-
-        These are brought together; where a relation says of most nodes that they are connected to
-        themselves, as eq-ref does, they are few.
-        """
-        own = after.only([edge])
-        links = links_of(own, edge)
-        nothing = self.workspace.embedded.facts({})
-        pairs = self.workspace.embedded.reconnect(
-            edge, pair, nothing, links, changed=links, known=nothing
-        )
-        facts = own if edge is pair else own.renamed(edge, pair)
-        facts = facts.union(self._kept(pairs.inserted))
-        return Difference(
-            facts.difference(known), known.difference(facts), pairs.instances + len(own), facts
-        )
+        self, edge: Predicate, before: Any, after: Any, known: Any
+    ) -> tuple[Any, Any, Any] | None:
+        """The facts of the driver again, if it can also hold the pairs that they connect."""
+        pairs = sum(count_pairs(f.rows(edge).reshape(-1, 2)) for f in (before, after))
+        return (before, after, known) if pairs <= self._most else None
 
     def _near(
         self,
@@ -298,6 +312,8 @@ class SparkEngine:
             parts = [looked_up(facts, places) for facts in (before, after)]
             found = np.unique(np.concatenate([nodes, *(p.rows(edge).ravel() for p in parts)]))
             if len(found) == len(nodes):
+                if self._connected(edge, parts[0], parts[1], None) is None:
+                    return None
                 pairs = looked_up(known, {pair: {0: nodes}})
                 return parts[0], parts[1], pairs
             nodes = found
@@ -412,7 +428,6 @@ class SparkEngine:
         rules: Sequence[CompiledRule],
         *,
         recursive: bool = False,
-        tiny: int | None = None,
     ) -> Translation:
         operands = {letter: facts for letter, facts in sets.items() if facts is not None}
         if not recursive:
@@ -420,12 +435,17 @@ class SparkEngine:
                 operands["o"] = operands["f"].difference(operands["d"])
             if "e" in operands:
                 operands["b"] = operands["n"].union(operands["e"])
-        groups = {g: self._groups(g, operands["n"]) for rule in rules for g in rule.groupings}
+        groups = {g: Predicate(f"GROUPS {n}") for n, g in enumerate(_groupings(rules))}
+        if groups:
+            operands["g"] = self.facts({})
+        for grouping, name in groups.items():
+            instances = self.derive([instances_rule(grouping)], operands["n"]).facts
+            operands["g"] = operands["g"].union(groups_of(grouping, instances, name))
         return Translation(
             self.workspace,
             operands,
             rules if recursive else (),
-            self._tiny if tiny is None else tiny,
+            self._tiny,
             groups=groups,
         )
 
@@ -442,8 +462,8 @@ class SparkEngine:
             self.workspace,
             translation.plan,
             translation.asked,
+            translation.compared,
             counted,
-            translation.given,
             finish=self._finish,
             on_round=tell,
         )
@@ -462,36 +482,18 @@ class SparkEngine:
             return Derived(rows.facts, instances, counts=rows)
         return Derived(SparkFacts(self.workspace, nothing, base).settled(), instances)
 
+    def _has_few_edges(self, rule: CompiledRule, facts: SparkFacts) -> bool:
+        """Whether every task may have all edges of a linear rule."""
+        return len(facts.only([closures.edges_of(rule)])) <= self._edges
+
+    def _told(self, phase: str, reports: Sequence[Mapping[str, Any]], seconds: float) -> None:
+        """Pass on what tasks of closures and components have reported."""
+        self._report(RoundReport.of(len(self.reports) + 1, phase, reports, seconds))
+
     def _report(self, report: RoundReport) -> None:
         self.reports.append(report)
         if self.on_report is not None:
             self.on_report(report)
-
-    def _groups(self, grouping: Grouping, facts: SparkFacts) -> Ids:
-        """The groups of an aggregate that have all their values; the driver computes them."""
-        inner = max((v for p in grouping.patterns for v in p.variables), default=-1) + 1
-        translation = Translation(self.workspace, {"f": facts}, (), self._tiny)
-        key = (self.workspace.number("INSTANCES"), NONE, NONE, inner)
-        head = AtomOf(Source("r", key), tuple(range(inner)))
-        body = translation.atoms("f", grouping.patterns)
-        translation.planner.add(Clause(head, tuple(body), (), inner))
-        found = self._results(translation, False).facts.rows(Predicate("INSTANCES"))
-        if not len(found):
-            return np.zeros((0, len(grouping.outer)), np.uint32)
-        keys = found[:, list(grouping.group)]
-        if grouping.group:
-            groups, number = np.unique(keys, axis=0, return_inverse=True)
-        else:
-            groups, number = keys[:1], np.zeros(len(found), np.int64)
-        number = number.reshape(-1)
-        order = np.argsort(number, kind="stable")
-        results = [
-            aggregate(function, found[order, v], number[order], len(groups), self.dictionary)
-            for function, v in grouping.functions
-        ]
-        table = np.column_stack([groups, *results]).astype(np.uint32)
-        complete: Ids = table[(table != NO_VALUE).all(axis=1)]
-        return complete
 
     # -- DataFrames ------------------------------------------------------------------------------
 
@@ -504,13 +506,8 @@ class SparkEngine:
         return write(self.workspace, facts, triples, width)
 
 
-def _is_forward(rules: Sequence[CompiledRule]) -> bool:
-    """Whether there is one rule, R(x, z) :- R(x, y), E(y, z) with E another relation."""
-    if len(rules) != 1 or rules[0].negated or rules[0].conditions or rules[0].groupings:
-        return False
-    [rule] = rules
-    own = [p for p in rule.body if p.predicate is rule.head.predicate]
-    return len(rule.body) == 2 and len(own) == 1 and own[0].arguments[:1] == rule.head.arguments[:1]
+def _groupings(rules: Sequence[CompiledRule]) -> Collection[Grouping]:
+    return dict.fromkeys(grouping for rule in rules for grouping in rule.groupings)
 
 
 def _grouped(rule: CompiledRule) -> list[Pattern]:

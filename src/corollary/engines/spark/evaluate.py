@@ -9,19 +9,20 @@ facts may join with, and does the same steps on them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame
 
-from corollary.core.compile import Condition
+from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.expressions import holds
 from corollary.core.literals import NO_VALUE, Literals
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.filters import Column, Terms, occurring
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
@@ -46,7 +47,7 @@ class RoundReport:
     """What one exchange did."""
 
     number: int
-    phase: str  # "exchange", or "driver" where the driver finished
+    phase: str  # "exchange", "driver" where the driver finished, or what a module's job did
     rows: int  # facts in the partitions, copies included
     new: int  # facts derived
     exchanged: int  # copies of facts sent to other partitions
@@ -55,27 +56,47 @@ class RoundReport:
     busy: float  # seconds in tasks, together
     skew: float  # facts of the largest partition, as a multiple of the average
 
+    @classmethod
+    def of(
+        cls, number: int, phase: str, reports: Sequence[Mapping[str, Any]], seconds: float
+    ) -> RoundReport:
+        """What the tasks of a job have reported, together."""
+        rows = [r["in"] for r in reports] or [0]
+        sums = {
+            what: sum(r.get(what, 0) for r in reports)
+            for what in ("derived", "sent", "instances", "seconds")
+        }
+        return cls(
+            number,
+            phase,
+            sum(rows),
+            sums["derived"],
+            sums["sent"],
+            sums["instances"],
+            seconds,
+            sums["seconds"],
+            max(rows) * len(rows) / max(1, sum(rows)),
+        )
+
 
 @dataclass(frozen=True)
 class Asked:
-    """What the driver is asked: for which terms conditions hold, or the values of literals."""
+    """What the driver is asked about terms: if a condition holds, their values, or their texts."""
 
     answers: Source
-    conditions: tuple[Condition, ...] = ()
-    variables: tuple[int, ...] = ()
+    condition: CompiledExpression | None = None  # over the variable 0
+    told: bool = False  # tasks are told the terms, and the answer is that they were
 
     def rows(self, rows: Ids, dictionary: Dictionary) -> Ids:
-        """The rows for which all conditions hold; terms with the numbers of their values."""
-        rows = np.unique(rows, axis=0)
-        if not self.conditions:
-            values = Literals.of(dictionary).values(rows[:, 0], dictionary)
-            known = values != NO_VALUE
-            return np.column_stack([rows[known, 0], values[known].astype(np.uint32)])
-        true = np.ones(len(rows), bool)
-        for condition in self.conditions:
-            columns = {v: rows[:, self.variables.index(v)] for v in condition.variables}
-            true &= holds(condition.expression, columns, len(rows), dictionary)
-        return rows[true]
+        """Terms for which the condition holds; or terms with the numbers of their values."""
+        ids = np.unique(rows[:, 0])
+        if self.told:
+            return ids[:, None]
+        if self.condition is not None:
+            return ids[holds(self.condition, {0: ids}, len(ids), dictionary)][:, None]
+        values = Literals.of(dictionary).values(ids, dictionary)
+        known = values != NO_VALUE
+        return np.column_stack([ids[known], values[known].astype(np.uint32)])
 
 
 @dataclass
@@ -85,12 +106,13 @@ class Evaluation:
     workspace: Workspace
     plan: Plan
     asked: Mapping[Key, Asked] = field(default_factory=dict)
+    compared: Collection[Column] = ()  # whose terms tasks are told
     counted: bool = False
-    given: Sequence[tuple[Source, Ids]] = ()  # relations that the driver has made
     whole: bool = True  # whether all instances are wanted, not just those with new facts
     finish: int = FINISH
     on_round: Callable[[RoundReport, int], None] | None = None
     reports: list[RoundReport] = field(default_factory=list)
+    _terms: Terms | None = None
 
     def results(self, operands: Operands) -> tuple[Base, int]:
         """What the steps derive as results, and the instances of rules."""
@@ -99,6 +121,7 @@ class Evaluation:
         if all(source.operand == "r" for source in self.plan.targets):
             # One pass, and the results go home in the same job.
             start = time.perf_counter()
+            self._tell_terms(operands)
             frame = self._round(self._routed(operands), first=True, keep=False)
             kept, reports = workspace.settled(workspace.over(workspace.exchanged(frame), combine))
             rounds = [r for r in reports if "instances" in r]
@@ -137,7 +160,7 @@ class Evaluation:
             for key, rows in workspace.packed(facts.small).items():
                 route.add(few, key, rows)
         if given is None:
-            given = (*self.given, (UNIT.source, np.zeros((1, 0), np.uint32)))
+            given = ((UNIT.source, np.zeros((1, 0), np.uint32)),)
         fresh = self.whole or all(kind == FRESH for *_, kind in operands)
         for source, rows in given:
             self._send(few, FRESH if fresh else STATE, source, rows)
@@ -158,6 +181,12 @@ class Evaluation:
         place = None if placed.place == EVERYWHERE else placed.place
         key = (number, NONE, NONE, placed.source.key[3])
         out.send(kind, key, rows, place, self.workspace.partitions)
+
+    def _tell_terms(self, operands: Operands) -> None:
+        """Have the terms that filters compare for the tasks."""
+        if self.compared:
+            ids = occurring(self.workspace, self.plan, operands, self.compared)
+            self._terms = Terms.of(ids, self.workspace.dictionary)
 
     def _prepared(self, old: DataFrame) -> DataFrame:
         """Facts that are not new, with the auxiliary relations of all of them."""
@@ -186,12 +215,14 @@ class Evaluation:
             self.counted,
             keep,
             cuts,
+            Dictionary if self._terms is None else self._terms.dictionary,
         )
         return workspace.over(workspace.exchanged(frame), work)
 
     def _run(self, operands: Operands) -> DataFrame:
         self._counts: list[dict[str, Any]] = []
         self._finished: Any = self.workspace.embedded.facts({})
+        self._tell_terms(operands)
         if self.whole or not any(step.cut for step in self.plan.steps):
             frame = self._routed(operands)
         else:
@@ -223,18 +254,7 @@ class Evaluation:
                 frame = self.workspace.united([frame, more])
 
     def _tell(self, reports: Sequence[Mapping[str, Any]], phase: str, seconds: float) -> None:
-        rows = [r["in"] for r in reports] or [0]
-        found = RoundReport(
-            len(self.reports) + 1,
-            phase,
-            sum(rows),
-            sum(r["derived"] for r in reports),
-            sum(r["sent"] for r in reports),
-            sum(r["instances"] for r in reports),
-            seconds,
-            sum(r["seconds"] for r in reports),
-            max(rows) * len(rows) / max(1, sum(rows)),
-        )
+        found = RoundReport.of(len(self.reports) + 1, phase, reports, seconds)
         self.reports.append(found)
         if self.on_round is not None:
             total = sum(r.new for r in self.reports)
@@ -245,9 +265,16 @@ class Evaluation:
         found = self.workspace.collected(self.workspace.for_driver(frame))
         out = Gathering()
         for key, rows in found.items():
-            asked = self.asked[key]
-            self._send(out, FRESH, asked.answers, asked.rows(rows, self.workspace.dictionary))
+            self._send(out, FRESH, self.asked[key].answers, self._answered(key, rows))
         return self.workspace.chunks(out)
+
+    def _answered(self, key: Key, rows: Ids) -> Ids:
+        asked, dictionary = self.asked[key], self.workspace.dictionary
+        answers = asked.rows(rows, dictionary)
+        if asked.told:
+            before = [] if self._terms is None else [self._terms.ids]
+            self._terms = Terms.of(np.concatenate([*before, answers[:, 0]]), dictionary)
+        return answers
 
     # -- the driver ------------------------------------------------------------------------------
 
@@ -259,7 +286,8 @@ class Evaluation:
             key[0]: rows
             for key, rows in workspace.collected(workspace.of_kinds(frame, FRESH)).items()
         }
-        local = Local(plan, workspace.make)
+        filtered = any(step.conditions for step in plan.steps)
+        local = Local(plan, workspace.make, dictionary=workspace.dictionary if filtered else None)
         linked = _linked(plan)
         known, looked = local.facts({}), [np.zeros(0, np.uint32) for _ in plan.placed]
         whole: set[int] = set()
@@ -283,9 +311,8 @@ class Evaluation:
             for target, rows, counts in found:
                 source = plan.targets[target]
                 if source.operand == ASKED:
-                    asked = self.asked[source.key]
-                    rows = asked.rows(rows, workspace.dictionary)
-                    for number in plan.numbers(asked.answers):
+                    rows = self._answered(source.key, rows)
+                    for number in plan.numbers(self.asked[source.key].answers):
                         placed.setdefault(number, []).append(rows)
                     continue
                 if source.operand == "r":

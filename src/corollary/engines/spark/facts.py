@@ -17,7 +17,7 @@ import numpy as np
 from corollary.core.compile import TRIPLES, TYPES, covers
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.base import Base, Workspace
-from corollary.engines.spark.task import Links, contains
+from corollary.engines.spark.task import contains
 from corollary.lang.stratify import Predicate
 
 
@@ -66,6 +66,14 @@ class SparkFacts:
         else:  # too many to be remembered
             found = self.workspace.unpacked(self.workspace.collected(self.base.chunks()))
         return found.difference(self.removed).union(self.small)
+
+    def chunks(self) -> Any:
+        """All facts as a frame of chunks, at home; there are some."""
+        few = self.workspace.at_home(self.workspace.packed(self.small))
+        parts = [] if few is None else [few]
+        if self.base is not None:
+            parts.append(self.base.chunks(removed=self.workspace.packed(self.removed)))
+        return self.workspace.united(parts)
 
     def settled(self) -> SparkFacts:
         """The same set, without a base if the facts are few."""
@@ -340,14 +348,3 @@ def looked_up(facts: SparkFacts, wanted: Mapping[Predicate, Mapping[int, Ids]]) 
                 chosen |= contains(ids, rows[:, column])
             tables[predicate] = rows[chosen]
     return facts.workspace.embedded.facts(tables)
-
-
-def links_of(facts: SparkFacts, edge: Predicate) -> Any:
-    """The facts of a binary predicate between two different terms, on the driver."""
-    rows = [facts.small.only([edge]).rows(edge).reshape(-1, 2)]
-    if facts.base is not None:
-        chunks = facts.base.chunks(removed=facts.workspace.packed(facts.removed))
-        found = facts.workspace.collected(facts.workspace.over(chunks, Links()))
-        rows += found.values()
-    table = np.concatenate(rows)
-    return facts.workspace.embedded.facts({edge: table[table[:, 0] != table[:, 1]]})

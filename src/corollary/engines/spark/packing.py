@@ -125,6 +125,12 @@ def report_of(partition: int, text: bytes) -> pa.RecordBatch:
     )
 
 
+def reports_of(batch: pa.RecordBatch) -> list[bytes]:
+    """What tasks have said in a batch of chunks."""
+    kinds = batch.column(1).to_numpy(zero_copy_only=False)
+    return [batch.column(4)[int(at)].as_py() for at in np.flatnonzero(kinds == REPORT)]
+
+
 class Gathering:
     """Tables by partition, kind and key, in pieces that come one after the other."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from corollary.core.compile import Argument
+from corollary.core.compile import Argument, Condition
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.packing import NONE, Key
 
@@ -65,6 +65,7 @@ class Clause:
     body: tuple[AtomOf, ...]
     negated: tuple[AtomOf, ...]
     bound: int
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Step:
     bound: int
     final: bool  # its instances are those of a rule
     cut: bool = False  # it makes an auxiliary relation of some atoms of a body
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass
@@ -115,22 +117,6 @@ class Plan:
 
     def is_placed(self, source: Source, column: int) -> bool:
         return Placed(source, column) in self._numbers
-
-    @property
-    def alone(self) -> Step | None:
-        """The only step, if what it derives belongs to the partition that derives it.
-
-        Then a partition closes it without the others, and the embedded engine may do so in its own
-        way: R(x, z) :- R(x, y), E(y, z) with E everywhere.
-        """
-        if len(self.steps) != 1 or len(self.homes) != 1:
-            return None
-        [step], [home] = self.steps, self.homes.values()
-        if self.numbers(self.targets[step.head]) != [home]:
-            return None
-        kept = [a for number, arguments in step.body if number == home for a in arguments[:1]]
-        is_kept = bool(kept) and kept == list(step.arguments[:1]) and kept[0] >= 0
-        return step if is_kept and not step.negated else None
 
     def target(self, source: Source) -> int:
         """The number of a source that steps derive."""
@@ -328,6 +314,9 @@ class Planner:
             for n in negated
         ]
         target = self.plan.target(head.source)
+        # The last step of a clause has all variables.
+        asked = clause.conditions if head is clause.head else ()
+        conditions = tuple(condition.renumbered(numbers) for condition in asked)
         self.plan.steps.append(
-            Step(target, arguments, tuple(atoms), tuple(absent), bound, final, cut)
+            Step(target, arguments, tuple(atoms), tuple(absent), bound, final, cut, conditions)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ import pyarrow as pa
 
 from corollary.core.compile import CompiledRule, Pattern
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Derived, Engine
+from corollary.core.engine import Engine
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
     NONE,
-    REPORT,
     RESULT,
     STATE,
     Gathering,
@@ -31,8 +30,9 @@ from corollary.engines.spark.packing import (
     chunks_of,
     partition_of,
     report_of,
+    reports_of,
 )
-from corollary.engines.spark.plan import ASKED, DRIVER, EVERYWHERE, TRIPLE_NUMBER, Plan, Step
+from corollary.engines.spark.plan import ASKED, DRIVER, EVERYWHERE, TRIPLE_NUMBER, Plan
 from corollary.lang.stratify import Predicate
 
 Batches = Iterator[pa.RecordBatch]
@@ -91,10 +91,20 @@ def narrow(key: Key, rows: Ids, type_id: int, extra: int = 0) -> Iterator[tuple[
 class Local:
     """The steps of a plan over an embedded engine, in a task or on the driver."""
 
-    def __init__(self, plan: Plan, embedded: Embedded, *, cuts: bool = False) -> None:
-        """With `cuts`, of the steps those only that make auxiliary relations of bodies."""
+    def __init__(
+        self,
+        plan: Plan,
+        embedded: Embedded,
+        *,
+        cuts: bool = False,
+        dictionary: Dictionary | None = None,
+    ) -> None:
+        """With `cuts`, of the steps those only that make auxiliary relations of bodies.
+
+        The dictionary has the terms that filters compare.
+        """
         self.plan = plan
-        self.engine = embedded(Dictionary())
+        self.engine = embedded(Dictionary() if dictionary is None else dictionary)
         self.numbers = [Predicate(str(number)) for number in range(len(plan.placed))]
         self.columns = [placed.source.key[3] for placed in plan.placed]
         self.targets = [Predicate(f"t{number}") for number in range(len(plan.targets))]
@@ -110,7 +120,7 @@ class Local:
                 head=Pattern(self.targets[step.head], step.arguments),
                 body=tuple(Pattern(self.numbers[n], a) for n, a in step.body),
                 negated=tuple(Pattern(self.numbers[n], a) for n, a in step.negated),
-                conditions=(),
+                conditions=step.conditions,
                 groupings=(),
                 bound=step.bound,
             )
@@ -120,14 +130,6 @@ class Local:
         """A set of placed facts."""
         return self.engine.facts(
             {self.numbers[n]: np.concatenate(rows) for n, rows in tables.items() if rows}
-        )
-
-    def closed(self, step: Step, full: Any, delta: Any) -> Derived[Any]:
-        """The closure under the only step, as the embedded engine does it."""
-        [rule] = self._rules[True]
-        [home] = self.plan.homes.values()
-        return self.engine.close(
-            [replace(rule, head=Pattern(self.numbers[home], step.arguments))], full, delta
         )
 
     def advance(
@@ -163,11 +165,13 @@ class Round:
     counted: bool = False
     keep: bool = True  # whether there may be another round
     cuts: bool = False  # auxiliary relations of old facts only, before the first round
+    dictionary: Callable[[], Dictionary] = Dictionary  # of the terms that filters compare
 
     def __call__(self, batches: Batches) -> Batches:
         me = this_partition()
         start = time.perf_counter()
-        local, plan = Local(self.plan, self.embedded, cuts=self.cuts), self.plan
+        plan, dictionary = self.plan, self.dictionary()
+        local = Local(plan, self.embedded, cuts=self.cuts, dictionary=dictionary)
         tables: dict[int, dict[int, list[Ids]]] = {STATE: {}, FRESH: {}}
         out = Gathering()
         for _, kind, key, rows in chunks_of(batches):
@@ -190,11 +194,6 @@ class Round:
         if not self.first and len(delta):
             new = delta.only([local.numbers[n] for n in homes])
         asked = 0
-        if plan.alone is not None and not self.cuts and len(delta):
-            closed = local.closed(plan.alone, full, delta)
-            report |= {"instances": closed.instances, "steps": closed.rounds}
-            full, new = full.union(closed.facts), new.union(closed.facts)
-            delta = local.facts({})
         while len(delta):
             found, instances = local.advance(full, None if everything else delta, self.counted)
             everything = False
@@ -330,6 +329,19 @@ def keys_of(rows: Ids) -> npt.NDArray[Any]:
     return big_endian.view(np.dtype((np.void, 4 * rows.shape[1])))[:, 0]
 
 
+def in_order(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The values in order, each once; `np.unique` without an inverse hashes, which takes longer.
+
+    >>> in_order(np.array([3, 1, 3], np.uint32)).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(values)
+    if len(ordered) < 2:
+        return ordered
+    found: npt.NDArray[Any] = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    return found
+
+
 def difference_of(rows: Ids, others: Ids) -> Ids:
     """The rows that are not among the others."""
     if not rows.shape[1]:
@@ -357,7 +369,7 @@ class Combine:
         sides: dict[int, dict[Key, list[Ids]]] = {STATE: {}, FRESH: {}}
         reports: list[bytes] = []
         for batch in batches:
-            reports += _reports(batch)
+            reports += reports_of(batch)
             for _, kind, key, rows in chunks_of([batch]):
                 side = STATE if kind in (STATE, DERIVED, RESULT) else FRESH
                 sides[side].setdefault(key, []).append(rows)
@@ -386,11 +398,6 @@ class Combine:
 
 def _none(key: Key) -> Ids:
     return np.zeros((0, key[3]), np.uint32)
-
-
-def _reports(batch: pa.RecordBatch) -> list[bytes]:
-    kinds = batch.column(1).to_numpy(zero_copy_only=False)
-    return [batch.column(4)[int(at)].as_py() for at in np.flatnonzero(kinds == REPORT)]
 
 
 def summed(rows: Ids) -> Ids:
@@ -513,17 +520,6 @@ class Fetch:
                     chosen |= contains(ids, rows[:, column])
                 rows = rows[chosen]
             out.add(self.number, kind, key, rows)
-        yield from out.take()
-
-
-@dataclass(frozen=True)
-class Links:
-    """The pairs of two different terms."""
-
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for _, kind, key, rows in chunks_of(batches):
-            out.add(0, kind, key, rows[rows[:, 0] != rows[:, 1]])
         yield from out.take()
 
 

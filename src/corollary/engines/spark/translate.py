@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import combinations
 
 from corollary.core.compile import (
@@ -18,15 +19,26 @@ from corollary.core.compile import (
     Grouping,
     Pattern,
 )
-from corollary.core.dictionary import Ids
 from corollary.core.expressions import holds
 from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.evaluate import Asked
 from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.filters import Column, compared
 from corollary.engines.spark.packing import NONE, Key
 from corollary.engines.spark.plan import ASKED, AUXILIARY, AtomOf, Clause, Plan, Planner, Source
+from corollary.lang.stratify import Predicate
 
 _FRESH = 1 << 16  # variables that a rule does not have are numbered from here on
+
+
+class Question(Enum):
+    """What is asked about terms, if no condition is."""
+
+    VALUE = "which value it has"
+    TOLD = "what it is, so that tasks can compare it"
+
+
+VALUE, TOLD = Question
 
 Reading = tuple[list[AtomOf], list[AtomOf], list[AtomOf]]  # positive, absent, present
 
@@ -40,8 +52,8 @@ class Translation:
     recursive: Sequence[CompiledRule] = ()  # rules whose heads are facts of `f`
     tiny: int | None = None
     asked: dict[Key, Asked] = field(default_factory=dict)
-    given: list[tuple[Source, Ids]] = field(default_factory=list)
-    groups: Mapping[Grouping, Ids] = field(default_factory=dict)
+    compared: set[Column] = field(default_factory=set)  # whose terms filters compare
+    groups: Mapping[Grouping, Predicate] = field(default_factory=dict)  # facts of `g`
 
     def __post_init__(self) -> None:
         self.plan = Plan(self.workspace.type_id)
@@ -52,8 +64,7 @@ class Translation:
         options = {} if self.tiny is None else {"tiny": self.tiny}
         self.planner = Planner(self.plan, self._size, derived=derived, **options)
         self._sizes: dict[Source, int] = {}
-        self._groups: dict[Grouping, Source] = {}
-        self._properties: dict[CompiledExpression | None, Key] = {}
+        self._questions: dict[CompiledExpression | Question, Key] = {}
         self._asking: set[tuple[Key, Source, int]] = set()
         for rule in self.recursive:
             home = self.source("f", rule.head)
@@ -100,8 +111,8 @@ class Translation:
         positive, absent, present = reading
         body = list(positive)
         for grouping in rule.groupings:
-            source = self._grouped(grouping)
-            body.append(AtomOf(source, grouping.outer))
+            key = self.workspace.key(self.groups[grouping], len(grouping.outer))
+            body.append(AtomOf(Source("g", key), grouping.outer))
         body += [self._projected(atom, rule.bound) for atom in present]
         if any(
             self._size(a.source) == 0
@@ -120,50 +131,51 @@ class Translation:
                 case ("sameValue", (int(one), int(two))), _ if one != two:
                     # both have the value that is a variable of its own
                     value = _FRESH + number
-                    body += [self._known_of(v, body, None, value) for v in (one, two)]
+                    body += [self._known_of(v, body, VALUE, value) for v in (one, two)]
                 case _, (variable,):
-                    body.append(self._known_of(variable, body, condition))
+                    question = condition.renumbered({variable: 0}).expression
+                    body.append(self._known_of(variable, body, question))
                 case _:
                     conditions.append(condition)
-        if not conditions:
-            self.planner.add(Clause(head, tuple(body), tuple(negated), rule.bound))
-            return
-        found = self.planner._aux(sorted({v for a in body for v in a.variables}))
-        self.planner.add(Clause(found, tuple(body), tuple(negated), rule.bound), final=False)
-        variables = tuple(dict.fromkeys(v for c in conditions for v in c.variables))
-        number = len(self.asked) + 1
-        key = (number, NONE, NONE, len(variables))
-        question, answers = Source(ASKED, key), Source("k", key)
-        self.asked[key] = Asked(answers, tuple(conditions), variables)
-        self.planner._derived.add(answers)
-        self._sizes[answers] = 1 << 40
-        self.planner.add(Clause(AtomOf(question, variables), (found,), (), rule.bound), final=False)
-        self.planner.add(Clause(head, (found, AtomOf(answers, variables)), (), rule.bound))
+        for variable in compared(conditions):
+            atoms = [a for a in body if variable in a.variables]
+            asker = min(atoms, key=lambda a: (self._is_derived(a), self._size(a.source)))
+            if self._is_derived(asker):
+                body.append(self._known_of(variable, body, TOLD))
+            else:
+                self.compared.add((asker.source, asker.arguments.index(variable)))
+        self.planner.add(Clause(head, tuple(body), tuple(negated), rule.bound, tuple(conditions)))
+
+    def _is_derived(self, atom: AtomOf) -> bool:
+        return atom.source in self.planner._derived
 
     def _known_of(
-        self, variable: int, body: Sequence[AtomOf], condition: Condition | None, value: int = -1
+        self,
+        variable: int,
+        body: Sequence[AtomOf],
+        question: CompiledExpression | Question,
+        value: int = -1,
     ) -> AtomOf:
-        """What the driver knows of a term: that a condition holds, or which value it has.
+        """What the driver knows of a term: that a condition holds, its value, or its text.
 
         It is asked for all terms that an atom of the body may have there; rules with the same
-        condition share the answers.
+        question share the answers.
         """
-        expression = None if condition is None else _with_first(condition.expression, variable)
-        key = self._properties.get(expression)
+        key = self._questions.get(question)
         if key is None:
-            key = self._properties[expression] = (len(self.asked) + 1, NONE, NONE, 1)
-            answers = Source("k", (*key[:3], 1 if expression is not None else 2))
+            key = self._questions[question] = (len(self.asked) + 1, NONE, NONE, 1)
+            answers = Source("k", (*key[:3], 2 if question is VALUE else 1))
             self.planner._derived.add(answers)
             self._sizes[answers] = 1 << 40
-            conditions = () if expression is None else (Condition(expression, (0,)),)
-            self.asked[key] = Asked(answers, conditions, (0,))
+            condition = None if isinstance(question, Question) else question
+            self.asked[key] = Asked(answers, condition, question is TOLD)
         atoms = [a for a in body if variable in a.variables and a.source.operand != "k"]
         asker = min(atoms, key=lambda a: self._size(a.source))
-        question = AtomOf(Source(ASKED, key), (variable,))
         if (key, asker.source, asker.arguments.index(variable)) not in self._asking:
             self._asking.add((key, asker.source, asker.arguments.index(variable)))
-            self.planner.add(Clause(question, (asker,), (), _FRESH), final=False, cut=True)
-        arguments = (variable,) if expression is not None else (variable, value)
+            asking = AtomOf(Source(ASKED, key), (variable,))
+            self.planner.add(Clause(asking, (asker,), (), _FRESH), final=False, cut=True)
+        arguments = (variable, value) if question is VALUE else (variable,)
         return AtomOf(self.asked[key].answers, arguments)
 
     def _projected(self, atom: AtomOf, bound: int) -> AtomOf:
@@ -172,24 +184,6 @@ class Translation:
         numbered = max((*atom.variables, bound - 1)) + 1
         self.planner.add(Clause(found, (atom,), (), numbered), final=False)
         return found
-
-    def _grouped(self, grouping: Grouping) -> Source:
-        source = self._groups.get(grouping)
-        if source is None:
-            rows = self.groups[grouping]
-            key = (len(self._groups) + 1, NONE, NONE, len(grouping.outer))
-            source = self._groups[grouping] = Source("g", key)
-            self._sizes[source] = len(rows)
-            self.given.append((source, rows))
-        return source
-
-
-def _with_first(expression: CompiledExpression, variable: int) -> CompiledExpression:
-    """The expression with its only variable numbered 0."""
-    if isinstance(expression, tuple):
-        operator, arguments = expression
-        return operator, tuple(_with_first(argument, variable) for argument in arguments)
-    return 0 if isinstance(expression, int) else expression
 
 
 def counted_by_key(facts: SparkFacts) -> dict[Key, int]:
