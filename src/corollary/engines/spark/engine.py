@@ -20,14 +20,15 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
 from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.counts import CountsOfRows, SparkCounts
-from corollary.engines.spark.evaluate import FINISH, Evaluation, RoundReport
+from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, RoundReport
 from corollary.engines.spark.facts import SparkFacts, links_of, looked_up, spilled
 from corollary.engines.spark.frames import read, write
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, NONE, STATE
 from corollary.engines.spark.plan import AtomOf, Clause, Source
-from corollary.engines.spark.session import build_session
+from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.task import Embedded
+from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.translate import (
     Translation,
     body_readings,
@@ -47,7 +48,9 @@ class SparkEngine:
     `embedded` makes the engine of tasks and of the driver. Sets of at most `small` facts are kept
     on the driver; others are cut into `partitions`. The driver finishes when at most `finish` facts
     wait to be exchanged; relations of at most `tiny` facts are sent everywhere, and so are at most
-    `edges` edges of a linear recursion.
+    `edges` edges of a linear recursion. `terms` is the table (id, term) of a dictionary that
+    has only some of them: tasks then answer filters themselves if more than `asked` terms are in
+    question.
     """
 
     def __init__(
@@ -61,13 +64,18 @@ class SparkEngine:
         finish: int | None = None,
         tiny: int | None = None,
         edges: int = EDGES,
+        terms: DataFrame | None = None,
+        asked: int = QUESTIONS,
         on_report: Callable[[RoundReport], None] | None = None,
     ) -> None:
         self.dictionary = dictionary
         self.workspace = Workspace(
-            lambda: session or build_session(), dictionary, embedded, small, partitions
+            lambda: session or build_session(config=STEADY), dictionary, embedded, small, partitions
         )
         self._finish = min(small, FINISH) if finish is None else finish
+        if terms is not None:
+            self.workspace.terms = TermTable(self.workspace, terms)
+        self._asked = asked
         self._tiny = tiny
         self._edges = edges
         self.on_report = on_report
@@ -445,6 +453,7 @@ class SparkEngine:
             counted,
             translation.given,
             finish=self._finish,
+            most_asked=self._asked,
             on_round=tell,
         )
 

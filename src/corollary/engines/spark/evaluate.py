@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
-from corollary.core.compile import Condition
-from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.expressions import holds
-from corollary.core.literals import NO_VALUE, Literals
+from corollary.core.dictionary import Ids
+from corollary.engines.spark.answers import Answer, Asked, Question
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import (
@@ -33,11 +31,14 @@ from corollary.engines.spark.packing import (
 )
 from corollary.engines.spark.plan import ASKED, EVERYWHERE, UNIT, Plan, Source
 from corollary.engines.spark.task import Combine, Fetch, Local, Round, Route, narrow
+from corollary.engines.spark.terms import TermTable
 
 Operands = Sequence[tuple[str, SparkFacts, int]]  # name, facts, kind of chunks
 
 # The driver finishes when so few facts wait to be sent; what they join with is looked up by key.
 FINISH = 20_000
+# Terms in question that the driver looks at itself, where the others are in a table.
+QUESTIONS = 20_000
 _ROUNDS = 64  # of the driver; a recursion that goes on for longer returns to the tasks
 
 
@@ -56,28 +57,6 @@ class RoundReport:
     skew: float  # facts of the largest partition, as a multiple of the average
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the driver is asked: for which terms conditions hold, or the values of literals."""
-
-    answers: Source
-    conditions: tuple[Condition, ...] = ()
-    variables: tuple[int, ...] = ()
-
-    def rows(self, rows: Ids, dictionary: Dictionary) -> Ids:
-        """The rows for which all conditions hold; terms with the numbers of their values."""
-        rows = np.unique(rows, axis=0)
-        if not self.conditions:
-            values = Literals.of(dictionary).values(rows[:, 0], dictionary)
-            known = values != NO_VALUE
-            return np.column_stack([rows[known, 0], values[known].astype(np.uint32)])
-        true = np.ones(len(rows), bool)
-        for condition in self.conditions:
-            columns = {v: rows[:, self.variables.index(v)] for v in condition.variables}
-            true &= holds(condition.expression, columns, len(rows), dictionary)
-        return rows[true]
-
-
 @dataclass
 class Evaluation:
     """A plan with its operands, run to the end."""
@@ -89,6 +68,7 @@ class Evaluation:
     given: Sequence[tuple[Source, Ids]] = ()  # relations that the driver has made
     whole: bool = True  # whether all instances are wanted, not just those with new facts
     finish: int = FINISH
+    most_asked: int = QUESTIONS
     on_round: Callable[[RoundReport, int], None] | None = None
     reports: list[RoundReport] = field(default_factory=list)
 
@@ -119,6 +99,16 @@ class Evaluation:
     def instances(self) -> int:
         """The instances of rules that were considered."""
         return sum(report.instances for report in self.reports)
+
+    @property
+    def _asks_values(self) -> bool:
+        return any(not asked.conditions for asked in self.asked.values())
+
+    @property
+    def _terms(self) -> TermTable | None:
+        """What tasks answer questions by, if they can."""
+        alone = all(asked.of_one_term for asked in self.asked.values())
+        return self.workspace.terms if alone else None
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -166,7 +156,8 @@ class Evaluation:
             frame = self._round(old, first=first, cuts=True)
             frame, reports = self.workspace.settled(frame)
             first = False
-            answers = self._answers(frame) if sum(r["asked"] for r in reports) else None
+            asked = sum(r["asked"] for r in reports)
+            answers = self._answers(frame, asked) if asked else None
             if not sum(r["sent"] for r in reports) and answers is None:
                 return self.workspace.of_kinds(frame, STATE)
             old = self.workspace.of_kinds(frame, STATE, FRESH)
@@ -208,7 +199,7 @@ class Evaluation:
             sent, asked = (sum(r[what] for r in reports) for what in ("sent", "asked"))
             if not sent and not asked:
                 return frame
-            more = self._answers(frame) if asked else None
+            more = self._answers(frame, asked) if asked else None
             if not sent and more is None:
                 return frame
             if not asked and sent <= self.finish and not any(r["everywhere"] for r in reports):
@@ -240,14 +231,30 @@ class Evaluation:
             total = sum(r.new for r in self.reports)
             self.on_round(found, total)
 
-    def _answers(self, frame: DataFrame) -> DataFrame | None:
+    def _answers(self, frame: DataFrame, count: int) -> DataFrame | None:
         """The values for which conditions hold, of those that tasks have met."""
-        found = self.workspace.collected(self.workspace.for_driver(frame))
+        workspace = self.workspace
+        questions = workspace.for_driver(frame)
+        terms = self._terms
+        # The numbers of values are others on the driver.
+        if terms is not None and (self._asks_values or count > self.most_asked):
+            return self._answered(questions, terms)
+        found = workspace.collected(questions)
         out = Gathering()
         for key, rows in found.items():
             asked = self.asked[key]
-            self._send(out, FRESH, asked.answers, asked.rows(rows, self.workspace.dictionary))
-        return self.workspace.chunks(out)
+            self._send(out, FRESH, asked.answers, asked.rows(rows, workspace.dictionary))
+        return workspace.chunks(out)
+
+    def _answered(self, questions: DataFrame, terms: TermTable) -> DataFrame:
+        """The answers to many questions, by tasks, when the next round reads them."""
+        workspace, partitions = self.workspace, self.workspace.partitions
+        literals = all(asked.of_literals for asked in self.asked.values())
+        parts = [workspace.over(questions, Question(partitions)), terms.texts(literals=literals)]
+        if self._asks_values:
+            parts.append(terms.values)
+        answer = Answer(self.asked, self.plan, partitions)
+        return workspace.over(workspace.exchanged(workspace.united(parts)), answer)
 
     # -- the driver ------------------------------------------------------------------------------
 
@@ -284,7 +291,10 @@ class Evaluation:
                 source = plan.targets[target]
                 if source.operand == ASKED:
                     asked = self.asked[source.key]
-                    rows = asked.rows(rows, workspace.dictionary)
+                    if not asked.conditions and self._terms is not None:
+                        rows = self._terms.values_of(rows[:, 0])
+                    else:
+                        rows = asked.rows(rows, workspace.dictionary)
                     for number in plan.numbers(asked.answers):
                         placed.setdefault(number, []).append(rows)
                     continue

@@ -13,12 +13,12 @@ relations, properties and classes are numbers, as ids are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from corollary.core.compile import Argument
+from corollary.core.compile import Argument, CompiledExpression, Condition
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.packing import NONE, Key
 
@@ -59,12 +59,16 @@ UNIT = AtomOf(Source("u", (1, NONE, NONE, 0)), ())
 
 @dataclass(frozen=True)
 class Clause:
-    """A rule over sources; variables of negated atoms from `bound` on are existential."""
+    """A rule over sources; variables of negated atoms from `bound` on are existential.
+
+    `tests` are conditions that ids alone decide.
+    """
 
     head: AtomOf
     body: tuple[AtomOf, ...]
     negated: tuple[AtomOf, ...]
     bound: int
+    tests: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class Step:
     bound: int
     final: bool  # its instances are those of a rule
     cut: bool = False  # it makes an auxiliary relation of some atoms of a body
+    tests: tuple[Condition, ...] = ()
 
 
 @dataclass
@@ -130,7 +135,7 @@ class Plan:
             return None
         kept = [a for number, arguments in step.body if number == home for a in arguments[:1]]
         is_kept = bool(kept) and kept == list(step.arguments[:1]) and kept[0] >= 0
-        return step if is_kept and not step.negated else None
+        return step if is_kept and not (step.negated or step.tests) else None
 
     def target(self, source: Source) -> int:
         """The number of a source that steps derive."""
@@ -328,6 +333,28 @@ class Planner:
             for n in negated
         ]
         target = self.plan.target(head.source)
+        tests = clause.tests if head is clause.head else ()  # where all variables are known
         self.plan.steps.append(
-            Step(target, arguments, tuple(atoms), tuple(absent), bound, final, cut)
+            Step(
+                target,
+                arguments,
+                tuple(atoms),
+                tuple(absent),
+                bound,
+                final,
+                cut,
+                tuple(_renamed(test, numbers) for test in tests),
+            )
         )
+
+
+def _renamed(condition: Condition, names: Mapping[int, int]) -> Condition:
+    """A condition of other variables."""
+
+    def renamed(expression: CompiledExpression) -> CompiledExpression:
+        if isinstance(expression, tuple):
+            operator, arguments = expression
+            return operator, tuple(renamed(argument) for argument in arguments)
+        return names[expression] if isinstance(expression, int) else expression
+
+    return Condition(renamed(condition.expression), tuple(names[v] for v in condition.variables))

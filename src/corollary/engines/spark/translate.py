@@ -20,8 +20,8 @@ from corollary.core.compile import (
 )
 from corollary.core.dictionary import Ids
 from corollary.core.expressions import holds
+from corollary.engines.spark.answers import Asked
 from corollary.engines.spark.base import Workspace
-from corollary.engines.spark.evaluate import Asked
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import NONE, Key
 from corollary.engines.spark.plan import ASKED, AUXILIARY, AtomOf, Clause, Plan, Planner, Source
@@ -112,6 +112,7 @@ class Translation:
             return  # nothing to read
         negated = [a for a in absent if self._size(a.source)]
         conditions: list[Condition] = []
+        tests: list[Condition] = []
         for number, condition in enumerate(rule.conditions):
             match condition.expression, condition.variables:
                 case _, ():
@@ -121,12 +122,14 @@ class Translation:
                     # both have the value that is a variable of its own
                     value = _FRESH + number
                     body += [self._known_of(v, body, None, value) for v in (one, two)]
+                case ("!", (("sameTerm", (int(), int())),)), _:
+                    tests.append(condition)  # ids tell
                 case _, (variable,):
                     body.append(self._known_of(variable, body, condition))
                 case _:
                     conditions.append(condition)
         if not conditions:
-            self.planner.add(Clause(head, tuple(body), tuple(negated), rule.bound))
+            self.planner.add(Clause(head, tuple(body), tuple(negated), rule.bound, tuple(tests)))
             return
         found = self.planner._aux(sorted({v for a in body for v in a.variables}))
         self.planner.add(Clause(found, tuple(body), tuple(negated), rule.bound), final=False)
@@ -138,7 +141,8 @@ class Translation:
         self.planner._derived.add(answers)
         self._sizes[answers] = 1 << 40
         self.planner.add(Clause(AtomOf(question, variables), (found,), (), rule.bound), final=False)
-        self.planner.add(Clause(head, (found, AtomOf(answers, variables)), (), rule.bound))
+        answered = (found, AtomOf(answers, variables))
+        self.planner.add(Clause(head, answered, (), rule.bound, tuple(tests)))
 
     def _known_of(
         self, variable: int, body: Sequence[AtomOf], condition: Condition | None, value: int = -1
