@@ -23,7 +23,7 @@ from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark.built import Built
 from corollary.knowledge_base.spark.load import Loaded, load
 from corollary.knowledge_base.spark.parts import RELATION, SourceReader, cells
-from corollary.knowledge_base.spark.sessions import cores_of, started
+from corollary.knowledge_base.spark.sessions import cores_of, started, steady
 from corollary.knowledge_base.spark.sources import gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stage, Stages, skew
 from corollary.lang.program import Program
@@ -65,7 +65,7 @@ def build(
     )
     if len(inputs.program):
         program = program | inputs.program
-    with _created(path, mode) as store:
+    with steady(session), _created(path, mode) as store:
         writer = store.writer()
         reader = SourceReader(on_error, arities=program.arities)
         loaded = load(session, inputs, program, reader, stages, first=0, terms=None, cores=cores)
@@ -182,6 +182,7 @@ def derived(
             dictionary,
             session=session,
             partitions=partitions,
+            terms=terms,
             on_round=lambda report: stages.tell(_round(report)),
         )
     return done, dictionary
@@ -233,10 +234,11 @@ def materialize(
     inputs = gathered(
         [frame], find=None, is_frame=stored.is_frame, first=0, cores=cores, arities=rules.arities
     )
-    reader = SourceReader(on_error, keep_labels=True, arities=rules.arities)
-    loaded = load(session, inputs, rules, reader, stages, first=0, terms=None, cores=cores)
-    terms = loaded.terms
-    done, dictionary = derived(session, loaded, rules, terms, stages, None)
+    with steady(session):
+        reader = SourceReader(on_error, keep_labels=True, arities=rules.arities)
+        loaded = load(session, inputs, rules, reader, stages, first=0, terms=None, cores=cores)
+        terms = loaded.terms
+        done, dictionary = derived(session, loaded, rules, terms, stages, None)
     if new := dictionary.new_terms:
         columns = list(zip(*new, strict=True))
         made = pa.table({"id": pa.array(columns[0]), "term": pa.array(columns[1], pa.string())})
