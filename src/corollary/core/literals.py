@@ -156,6 +156,37 @@ class Literals:
         return self._numbers.setdefault(value, 2 * len(self._numbers) + 1)
 
 
+def value_texts(texts: pa.LargeStringArray) -> tuple[_Places, pa.LargeStringArray]:
+    """Which of the terms are literals with a value, and texts that are equal where values are.
+
+    >>> texts = pa.array(
+    ...     [
+    ...         '"7"^^<http://www.w3.org/2001/XMLSchema#byte>',
+    ...         "<a>",
+    ...         '"x"',
+    ...         '"07"^^<http://www.w3.org/2001/XMLSchema#int>',
+    ...     ],
+    ...     pa.large_string(),
+    ... )
+    >>> places, keys = value_texts(texts)
+    >>> places.tolist(), keys[0] == keys[2]
+    ([0, 2, 3], True)
+    """
+    plain, other = _kinds(texts)
+    found = dict(zip(plain.tolist(), texts.take(pa.array(plain)).to_pylist(), strict=True))
+    for place, text in zip(other.tolist(), texts.take(pa.array(other)).to_pylist(), strict=True):
+        value = data_value(_literal(text))
+        if value is None:
+            continue
+        if value[0] == "string" and isinstance(value[1], str) and _is_plain(value[1]):
+            found[place] = f'"{value[1]}"'
+        else:
+            found[place] = repr(value)  # begins with a parenthesis, not with a quotation mark
+    places = sorted(found)
+    keys = pa.array([found[place] for place in places], pa.large_string())
+    return np.array(places, np.int64), keys
+
+
 def _kinds(texts: pa.LargeStringArray) -> tuple[_Places, _Places]:
     """Where strings without escapes are, and where all other literals are."""
     literal = _mask(pc.starts_with(texts, '"'))

@@ -472,6 +472,7 @@ class Specialized(Generic[F]):
     def _add_all(self, cases: F) -> None:
         """Instances for the cases that follow from the schema alone."""
         state = self._state
+        found = []
         for predicate, template in (
             (p, t) for p in cases.predicates() for t in state.templates.get(p, ())
         ):
@@ -479,6 +480,10 @@ class Specialized(Generic[F]):
             if len(rows) > MANY:
                 self._general |= {template.rule}
                 raise _TooManyCases
+            found.append((template, rows))
+        # Together, because a dictionary whose terms are in tables is slow to ask for each.
+        self.engine.dictionary.terms({i for _, rows in found for values in rows for i in values})
+        for template, rows in found:
             for values in rows:
                 row = (template, tuple(values))
                 if row in state.guarded:

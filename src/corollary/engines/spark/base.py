@@ -30,19 +30,19 @@ from corollary.engines.spark.packing import (
     Gathering,
     Key,
     Packed,
-    chunks_of,
 )
 from corollary.engines.spark.plan import TRIPLE_NUMBER
 from corollary.engines.spark.task import (
-    Batches,
     Combine,
     Embedded,
     Fetch,
     OverArrow,
+    Select,
+    Shortened,
     all_of,
     by_partition,
-    difference_of,
 )
+from corollary.engines.spark.terms import TermTable
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE
 
@@ -65,6 +65,7 @@ class Workspace:
         self.make = embedded
         self.small = small
         self._partitions = partitions
+        self.terms: TermTable | None = None  # None: the dictionary has all terms
         self._numbers: dict[str, int] = {TRIPLE: TRIPLE_NUMBER}
         self._names: list[str] = [TRIPLE]
 
@@ -418,37 +419,6 @@ def _complete(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> No
     for column, ids in places.items():
         known = held.complete.get((predicate, column))
         held.complete[predicate, column] = ids if known is None else np.union1d(known, ids)
-
-
-@dataclass(frozen=True)
-class Select:
-    """Facts of some relations, less those that were removed, as chunks of another kind."""
-
-    kind: int
-    chosen: frozenset[Key]
-    removed: Packed
-    renamed: Mapping[Key, Key] | None = None
-
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for partition, _, key, rows in chunks_of(batches):
-            if key in self.chosen:
-                gone = self.removed.get(key)
-                left = rows if gone is None else difference_of(rows, gone)
-                name = key if self.renamed is None else self.renamed[key]
-                out.add(partition, self.kind, name, left)
-        yield from out.take()
-
-
-@dataclass(frozen=True)
-class Shortened:
-    """Tables without their last column."""
-
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for partition, kind, key, rows in chunks_of(batches):
-            out.add(partition, kind, (*key[:3], key[3] - 1), rows[:, :-1])
-        yield from out.take()
 
 
 def merged(workspace: Workspace, frame: DataFrame, combine: Combine) -> Base:

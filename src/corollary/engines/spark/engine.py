@@ -23,14 +23,15 @@ from corollary.engines.spark.aggregates import groups_of, instances_rule
 from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.components import components, reconnected
 from corollary.engines.spark.counts import CountsOfRows, SparkCounts
-from corollary.engines.spark.evaluate import FINISH, Evaluation, RoundReport
+from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, RoundReport
 from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, write
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, NONE, STATE
 from corollary.engines.spark.plan import AtomOf, Source
-from corollary.engines.spark.session import build_session
+from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.task import Embedded
+from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.translate import (
     Translation,
     body_readings,
@@ -52,7 +53,9 @@ class SparkEngine:
     `embedded` makes the engine of tasks and of the driver. Sets of at most `small` facts are kept
     on the driver; others are cut into `partitions`. The driver finishes when at most `finish` facts
     wait to be exchanged; relations of at most `tiny` facts are sent everywhere, and so are at most
-    `edges` edges of a linear recursion. One task finds the components of as many edges.
+    `edges` edges of a linear recursion. One task finds the components of as many edges. `terms` is
+    the table (id, term) of a dictionary that has only some of them: tasks then answer filters
+    themselves if more than `asked` terms are in question.
     """
 
     def __init__(
@@ -66,13 +69,18 @@ class SparkEngine:
         finish: int | None = None,
         tiny: int | None = None,
         edges: int = EDGES,
+        terms: DataFrame | None = None,
+        asked: int = QUESTIONS,
         on_report: Callable[[RoundReport], None] | None = None,
     ) -> None:
         self.dictionary = dictionary
         self.workspace = Workspace(
-            lambda: session or build_session(), dictionary, embedded, small, partitions
+            lambda: session or build_session(config=STEADY), dictionary, embedded, small, partitions
         )
         self._finish = min(small, FINISH) if finish is None else finish
+        if terms is not None:
+            self.workspace.terms = TermTable(self.workspace, terms)
+        self._asked = asked
         self._tiny = tiny
         self._edges = edges
         self._most = _MOST * small
@@ -465,6 +473,7 @@ class SparkEngine:
             translation.compared,
             counted,
             finish=self._finish,
+            most_asked=self._asked,
             on_round=tell,
         )
 

@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
-from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.expressions import holds
-from corollary.core.literals import NO_VALUE, Literals
+from corollary.engines.spark.answers import Answer, Asked, Question
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.filters import Column, Terms, occurring
@@ -34,11 +32,14 @@ from corollary.engines.spark.packing import (
 )
 from corollary.engines.spark.plan import ASKED, EVERYWHERE, UNIT, Plan, Source
 from corollary.engines.spark.task import Combine, Fetch, Local, Round, Route, narrow
+from corollary.engines.spark.terms import TermTable
 
 Operands = Sequence[tuple[str, SparkFacts, int]]  # name, facts, kind of chunks
 
 # The driver finishes when so few facts wait to be sent; what they join with is looked up by key.
 FINISH = 20_000
+# Terms in question that the driver looks at itself, where the others are in a table.
+QUESTIONS = 20_000
 _ROUNDS = 64  # of the driver; a recursion that goes on for longer returns to the tasks
 
 
@@ -79,26 +80,6 @@ class RoundReport:
         )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the driver is asked about terms: if a condition holds, their values, or their texts."""
-
-    answers: Source
-    condition: CompiledExpression | None = None  # over the variable 0
-    told: bool = False  # tasks are told the terms, and the answer is that they were
-
-    def rows(self, rows: Ids, dictionary: Dictionary) -> Ids:
-        """Terms for which the condition holds; or terms with the numbers of their values."""
-        ids = np.unique(rows[:, 0])
-        if self.told:
-            return ids[:, None]
-        if self.condition is not None:
-            return ids[holds(self.condition, {0: ids}, len(ids), dictionary)][:, None]
-        values = Literals.of(dictionary).values(ids, dictionary)
-        known = values != NO_VALUE
-        return np.column_stack([ids[known], values[known].astype(np.uint32)])
-
-
 @dataclass
 class Evaluation:
     """A plan with its operands, run to the end."""
@@ -110,9 +91,10 @@ class Evaluation:
     counted: bool = False
     whole: bool = True  # whether all instances are wanted, not just those with new facts
     finish: int = FINISH
+    most_asked: int = QUESTIONS
     on_round: Callable[[RoundReport, int], None] | None = None
     reports: list[RoundReport] = field(default_factory=list)
-    _terms: Terms | None = None
+    _told: Terms | None = None  # terms that tasks compare
 
     def results(self, operands: Operands) -> tuple[Base, int]:
         """What the steps derive as results, and the instances of rules."""
@@ -142,6 +124,16 @@ class Evaluation:
     def instances(self) -> int:
         """The instances of rules that were considered."""
         return sum(report.instances for report in self.reports)
+
+    @property
+    def _asks_values(self) -> bool:
+        return any(asked.of_values for asked in self.asked.values())
+
+    @property
+    def _terms(self) -> TermTable | None:
+        """What tasks answer questions by, if they can."""
+        told = any(asked.told for asked in self.asked.values())
+        return None if told else self.workspace.terms
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -186,7 +178,7 @@ class Evaluation:
         """Have the terms that filters compare for the tasks."""
         if self.compared:
             ids = occurring(self.workspace, self.plan, operands, self.compared)
-            self._terms = Terms.of(ids, self.workspace.dictionary)
+            self._told = Terms.of(ids, self.workspace.dictionary)
 
     def _prepared(self, old: DataFrame) -> DataFrame:
         """Facts that are not new, with the auxiliary relations of all of them."""
@@ -195,7 +187,8 @@ class Evaluation:
             frame = self._round(old, first=first, cuts=True)
             frame, reports = self.workspace.settled(frame)
             first = False
-            answers = self._answers(frame) if sum(r["asked"] for r in reports) else None
+            asked = sum(r["asked"] for r in reports)
+            answers = self._answers(frame, asked) if asked else None
             if not sum(r["sent"] for r in reports) and answers is None:
                 return self.workspace.of_kinds(frame, STATE)
             old = self.workspace.of_kinds(frame, STATE, FRESH)
@@ -215,7 +208,7 @@ class Evaluation:
             self.counted,
             keep,
             cuts,
-            Dictionary if self._terms is None else self._terms.dictionary,
+            Dictionary if self._told is None else self._told.dictionary,
         )
         return workspace.over(workspace.exchanged(frame), work)
 
@@ -239,7 +232,7 @@ class Evaluation:
             sent, asked = (sum(r[what] for r in reports) for what in ("sent", "asked"))
             if not sent and not asked:
                 return frame
-            more = self._answers(frame) if asked else None
+            more = self._answers(frame, asked) if asked else None
             if not sent and more is None:
                 return frame
             if not asked and sent <= self.finish and not any(r["everywhere"] for r in reports):
@@ -260,20 +253,37 @@ class Evaluation:
             total = sum(r.new for r in self.reports)
             self.on_round(found, total)
 
-    def _answers(self, frame: DataFrame) -> DataFrame | None:
+    def _answers(self, frame: DataFrame, count: int) -> DataFrame | None:
         """The values for which conditions hold, of those that tasks have met."""
-        found = self.workspace.collected(self.workspace.for_driver(frame))
+        workspace = self.workspace
+        questions = workspace.for_driver(frame)
+        terms = self._terms
+        # The numbers of values are others on the driver.
+        if terms is not None and (self._asks_values or count > self.most_asked):
+            return self._answered(questions, terms)
+        found = workspace.collected(questions)
         out = Gathering()
         for key, rows in found.items():
-            self._send(out, FRESH, self.asked[key].answers, self._answered(key, rows))
-        return self.workspace.chunks(out)
+            self._send(out, FRESH, self.asked[key].answers, self._told_of(key, rows))
+        return workspace.chunks(out)
 
-    def _answered(self, key: Key, rows: Ids) -> Ids:
+    def _answered(self, questions: DataFrame, terms: TermTable) -> DataFrame:
+        """The answers to many questions, by tasks, when the next round reads them."""
+        workspace, partitions = self.workspace, self.workspace.partitions
+        literals = all(asked.of_literals for asked in self.asked.values())
+        parts = [workspace.over(questions, Question(partitions)), terms.texts(literals=literals)]
+        if self._asks_values:
+            parts.append(terms.values)
+        answer = Answer(self.asked, self.plan, partitions)
+        return workspace.over(workspace.exchanged(workspace.united(parts)), answer)
+
+    def _told_of(self, key: Key, rows: Ids) -> Ids:
+        """The driver's answer to a question."""
         asked, dictionary = self.asked[key], self.workspace.dictionary
         answers = asked.rows(rows, dictionary)
         if asked.told:
-            before = [] if self._terms is None else [self._terms.ids]
-            self._terms = Terms.of(np.concatenate([*before, answers[:, 0]]), dictionary)
+            before = [] if self._told is None else [self._told.ids]
+            self._told = Terms.of(np.concatenate([*before, answers[:, 0]]), dictionary)
         return answers
 
     # -- the driver ------------------------------------------------------------------------------
@@ -311,8 +321,12 @@ class Evaluation:
             for target, rows, counts in found:
                 source = plan.targets[target]
                 if source.operand == ASKED:
-                    rows = self._answered(source.key, rows)
-                    for number in plan.numbers(self.asked[source.key].answers):
+                    asked = self.asked[source.key]
+                    if asked.of_values and self._terms is not None:
+                        rows = self._terms.values_of(rows[:, 0])
+                    else:
+                        rows = self._told_of(source.key, rows)
+                    for number in plan.numbers(asked.answers):
                         placed.setdefault(number, []).append(rows)
                     continue
                 if source.operand == "r":

@@ -26,7 +26,7 @@ NONE = 2**32 - 1  # no id is so large (`dictionary.MAX_TERMS`)
 CHUNK = 1 << 20  # ids in a chunk, more or less: 4 MB
 
 # What the rows of a chunk are.
-STATE, FRESH, RESULT, DERIVED, REPORT = range(5)
+STATE, FRESH, RESULT, DERIVED, REPORT, TEXTS = range(6)
 
 SCHEMA = "partition int, kind int, rows long, index binary, data binary"
 ARROW = pa.schema(
@@ -79,7 +79,7 @@ def chunks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Key
         partitions, kinds, _, indexes, data = (column for column in batch.columns)
         for at in range(batch.num_rows):
             kind = kinds[at].as_py()
-            if kind == REPORT:
+            if kind in (REPORT, TEXTS):
                 continue
             index, numbers = indexes[at].as_buffer(), data[at].as_buffer()
             for key, rows in unpack(index, numbers):

@@ -19,6 +19,10 @@ from corollary.errors import OperationFailed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Plans are run as they are: adaptive execution makes a job of each exchange, to look at what it
+# wrote, and the exchanges of this engine know their partitions.
+STEADY = {"spark.sql.adaptive.enabled": "false"}
+
 
 def build_session(
     master: str = "local[*]",

@@ -109,7 +109,8 @@ def texts_of(terms: DataFrame, ids: Sequence[int]) -> list[str]:
     else:
         wanted = pa.table({"id": pa.array(np.asarray(ids, np.int64))})
         chosen = terms.join(f.broadcast(terms.sparkSession.createDataFrame(wanted)), "id")
-    found = dict(map(tuple, chosen.select("id", "term").collect()))
+    columns = chosen.select("id", "term").toArrow().to_pydict()
+    found = dict(zip(columns["id"], columns["term"], strict=True))
     return [found[int(i)] for i in ids]
 
 

@@ -27,6 +27,7 @@ from corollary.engines.spark.packing import (
     STATE,
     Gathering,
     Key,
+    Packed,
     chunks_of,
     partition_of,
     report_of,
@@ -342,6 +343,18 @@ def in_order(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return found
 
 
+def distinct(rows: Ids) -> Ids:
+    """The rows without duplicates.
+
+    >>> distinct(np.array([[2, 1], [1, 2], [2, 1]], np.uint32)).tolist()
+    [[1, 2], [2, 1]]
+    """
+    if not rows.shape[1]:
+        return rows[:1]
+    _, places = np.unique(keys_of(rows), return_index=True)
+    return rows[places]
+
+
 def difference_of(rows: Ids, others: Ids) -> Ids:
     """The rows that are not among the others."""
     if not rows.shape[1]:
@@ -496,6 +509,37 @@ def rows_of(key: Key, rows: Ids, names: Mapping[int, str], width: int) -> Batche
     fields = ["relation", *(f"arg{at}" for at in range(width))]
     if n:
         yield pa.RecordBatch.from_arrays([relation, *arrays], fields)
+
+
+@dataclass(frozen=True)
+class Select:
+    """Facts of some relations, less those that were removed, as chunks of another kind."""
+
+    kind: int
+    chosen: frozenset[Key]
+    removed: Packed
+    renamed: Mapping[Key, Key] | None = None
+
+    def __call__(self, batches: Batches) -> Batches:
+        out = Gathering()
+        for partition, _, key, rows in chunks_of(batches):
+            if key in self.chosen:
+                gone = self.removed.get(key)
+                left = rows if gone is None else difference_of(rows, gone)
+                name = key if self.renamed is None else self.renamed[key]
+                out.add(partition, self.kind, name, left)
+        yield from out.take()
+
+
+@dataclass(frozen=True)
+class Shortened:
+    """Tables without their last column."""
+
+    def __call__(self, batches: Batches) -> Batches:
+        out = Gathering()
+        for partition, kind, key, rows in chunks_of(batches):
+            out.add(partition, kind, (*key[:3], key[3] - 1), rows[:, :-1])
+        yield from out.take()
 
 
 @dataclass(frozen=True)

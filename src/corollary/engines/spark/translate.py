@@ -20,8 +20,8 @@ from corollary.core.compile import (
     Pattern,
 )
 from corollary.core.expressions import holds
+from corollary.engines.spark.answers import Asked
 from corollary.engines.spark.base import Workspace
-from corollary.engines.spark.evaluate import Asked
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.filters import Column, compared
 from corollary.engines.spark.packing import NONE, Key

@@ -26,7 +26,7 @@ from corollary.knowledge_base.spark.built import Built
 from corollary.knowledge_base.spark.hybrid import kept_by
 from corollary.knowledge_base.spark.load import Loaded, load
 from corollary.knowledge_base.spark.parts import RELATION, SourceReader, cells
-from corollary.knowledge_base.spark.sessions import cores_of, started
+from corollary.knowledge_base.spark.sessions import cores_of, started, steady
 from corollary.knowledge_base.spark.sources import gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stage, Stages, skew
 from corollary.lang.printer import Printer
@@ -71,7 +71,7 @@ def build(
         program = program | inputs.program
     kept = [read_pattern(text, program.arities, program.prefixes) for text in patterns]
     make = partial(kept_by, materialize=kept) if mode == "hybrid" else None
-    with _created(path, mode) as store:
+    with steady(session), _created(path, mode) as store:
         writer = store.writer()
         reader = SourceReader(on_error, arities=program.arities)
         loaded = load(session, inputs, program, reader, stages, first=0, terms=None, cores=cores)
@@ -193,6 +193,7 @@ def derived(
             session=session,
             partitions=partitions,
             make=make,
+            terms=terms,
             on_round=lambda report: stages.tell(_round(report)),
         )
     return done, dictionary
@@ -244,10 +245,11 @@ def materialize(
     inputs = gathered(
         [frame], find=None, is_frame=stored.is_frame, first=0, cores=cores, arities=rules.arities
     )
-    reader = SourceReader(on_error, keep_labels=True, arities=rules.arities)
-    loaded = load(session, inputs, rules, reader, stages, first=0, terms=None, cores=cores)
-    terms = loaded.terms
-    done, dictionary = derived(session, loaded, rules, terms, stages, None)
+    with steady(session):
+        reader = SourceReader(on_error, keep_labels=True, arities=rules.arities)
+        loaded = load(session, inputs, rules, reader, stages, first=0, terms=None, cores=cores)
+        terms = loaded.terms
+        done, dictionary = derived(session, loaded, rules, terms, stages, None)
     if new := dictionary.new_terms:
         columns = list(zip(*new, strict=True))
         made = pa.table({"id": pa.array(columns[0]), "term": pa.array(columns[1], pa.string())})

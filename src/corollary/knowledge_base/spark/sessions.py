@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from corollary.engines.spark.session import build_session
+from corollary.engines.spark.daemon import settings
+from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.stored import SparkSession
 
 _SHARE = 4  # of the memory of this machine that Java may use, where it does the work itself
@@ -20,8 +23,23 @@ def started(session: SparkSession | None, master: str | None) -> SparkSession:
     if active is not None and master is None:
         return active
     chosen = master or "local[*]"
-    config = {"spark.driver.memory": f"{_memory() >> 20}m"} if chosen.startswith("local") else {}
+    config = settings("corollary.knowledge_base.spark.tasks")
+    if chosen.startswith("local"):
+        config["spark.driver.memory"] = f"{_memory() >> 20}m"
     return build_session(chosen, config=config)
+
+
+@contextmanager
+def steady(session: SparkSession) -> Iterator[None]:
+    """Have Spark run plans as they are, see `STEADY`; afterwards the session is as it was."""
+    before = {name: str(session.conf.get(name)) for name in STEADY}
+    for name, value in STEADY.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 def cores_of(session: SparkSession) -> int:

@@ -1,0 +1,40 @@
+"""All that tasks of the pipeline run, loaded and used once: see `engines.spark.daemon`."""
+
+from __future__ import annotations
+
+from corollary.algorithms.maintain import Maintainer
+from corollary.core.dictionary import Dictionary
+from corollary.core.tables import encode
+from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.engines.spark import answers, base, parse, task  # noqa: F401 - to be loaded
+from corollary.engines.spark import encode as encoding  # noqa: F401
+from corollary.knowledge_base.spark import parts  # noqa: F401
+from corollary.lang.program import Program
+from corollary.store.term_hash import hashes
+
+# Rules of the shapes that most rules have, so that the kernels for them are loaded.
+_PROGRAM = """
+r(?x, ?z) :- p(?x, ?y), q(?y, ?z) .
+s(?x) :- r(?x, ?y) .
+s(?y) :- r(?x, ?y) .
+t(?y, ?x) :- p(?x, ?y) .
+t(?x, ?z) :- t(?x, ?y), t(?y, ?z) .
+u(?x, ?y) :- p(?x, ?y), s(?x), q(?y, ?z) .
+p(<a>, <b>) . q(<b>, <c>) . p(<c>, <d>) . q(<d>, <a>) .
+"""
+
+
+def warm() -> int:
+    """Derive something; how many facts there are then.
+
+    >>> warm()
+    12
+    """
+    program = Program.parse(_PROGRAM)
+    engine = ColumnarEngine(Dictionary())
+    facts = engine.facts(encode(program.facts, engine.dictionary))
+    hashes(engine.dictionary.texts_from(0))
+    return len(Maintainer(program.without_facts(), facts, engine).facts)
+
+
+warm()
