@@ -436,10 +436,12 @@ class Home:
     triples: str  # what the relation of triples is called
     type_id: int
     partitions: int
+    counted: bool = False  # whether to report how many facts there are, which are no duplicates
 
     def __call__(self, batches: Batches) -> Batches:
         out = Gathering()
         parts: dict[str, list[Ids]] = {}
+        counts: dict[Key, int] = {}
         waiting = 0
         for batch in batches:
             names = batch.column(0)
@@ -453,11 +455,14 @@ class Home:
                 parts.setdefault(name, []).append(rows)
                 waiting += rows.size
             if waiting > 1 << 23:
-                self._send(out, parts)
+                self._send(out, parts, counts)
                 yield from out.take()
                 parts, waiting = {}, 0
-        self._send(out, parts)
+        self._send(out, parts, counts)
         yield from out.take()
+        if self.counted:
+            found = [[list(key), count] for key, count in counts.items()]
+            yield report_of(0, json.dumps({"counts": found}).encode())
 
     def _rows(self, name: str, table: pa.RecordBatch) -> Ids:
         columns = []
@@ -470,15 +475,16 @@ class Home:
             return np.zeros((table.num_rows, 0), np.uint32)
         return np.stack(columns, axis=1)
 
-    def _send(self, out: Gathering, parts: dict[str, list[Ids]]) -> None:
+    def _send(self, out: Gathering, parts: dict[str, list[Ids]], counts: dict[Key, int]) -> None:
         for name, rows in parts.items():
             table = np.concatenate(rows)
             if name == self.triples:
-                for key, part in split_triples(table, self.type_id):
-                    out.send(DERIVED, key, part, 0, self.partitions)
+                found = split_triples(table, self.type_id)
             else:
-                number = self.relations[name]
-                out.send(DERIVED, (number, NONE, NONE, table.shape[1]), table, 0, self.partitions)
+                found = iter([((self.relations[name], NONE, NONE, table.shape[1]), table)])
+            for key, part in found:
+                out.send(DERIVED, key, part, 0, self.partitions)
+                counts[key] = counts.get(key, 0) + len(part)
 
 
 @dataclass(frozen=True)
