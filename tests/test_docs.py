@@ -13,6 +13,7 @@ import pytest
 
 import corollary
 from benchmarks import page as measurements
+from benchmarks.__main__ import BENCHMARKS
 from corollary.algorithms.modular import recognize
 from corollary.cli.reference import reference
 from corollary.errors import CODES, CorollaryError, InvalidProgram
@@ -277,7 +278,7 @@ def test_the_page_of_measurements_has_what_was_saved() -> None:
     page = measurements.PAGE.read_text(encoding="utf-8")
     assert page == measurements.page(page), "run: python -m benchmarks.page"
     shown = set(re.findall(r"<!-- results: ([\w-]+) -->", page))
-    assert shown == set(measurements.BENCHMARKS)
+    assert shown >= set(BENCHMARKS)
     for name in shown:
         found = measurements.saved(name)
         assert found is None or {"command", "commit", "machine", "rows"} <= found.keys()
