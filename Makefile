@@ -18,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
-demo: $(READY) ## show what Corollary does, in a minute
+demo: $(READY) ## the tour: what Corollary does, in a few minutes
 	@$(BIN)/python -m corollary.cli.demo
 
 test: lint ## lint, then run all tests

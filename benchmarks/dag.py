@@ -143,7 +143,9 @@ BENCHMARK = Benchmark(
     scales=(100_000,),
     small=(10_000,),
     run=run,
-    plots=(Plot("Transitive closure of a random DAG", "engine + rule", "seconds", unit="seconds"),),
+    plots=(
+        Plot("Transitive closure of a random DAG", "rule", "seconds", "engine", unit="seconds"),
+    ),
     views=(
         View(
             "Transitive closure of a random DAG",

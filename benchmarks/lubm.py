@@ -143,7 +143,7 @@ BENCHMARK = Benchmark(
     plots=(
         Plot(
             "Closure under LUBM_L",
-            "explicit",
+            "scale",
             "seconds",
             "engine + threads",
             kind="lines",

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks import plots, views
 from benchmarks.__main__ import BENCHMARKS
-from benchmarks.report import RESULTS, ROOT, Benchmark
+from benchmarks.report import RESULTS, ROOT, Benchmark, listing
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 _MARKS = re.compile(r"(<!-- results: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -27,6 +27,8 @@ def main() -> int:
         found = saved(name)
         if found is not None:
             plots.draw(benchmark.plots, found["rows"], RESULTS / f"{name}.svg")
+            text = listing(benchmark, found)
+            (RESULTS / f"{name}.txt").write_text(text, encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")
     return 0
 
@@ -39,7 +41,7 @@ def page(text: str) -> str:
 def section(name: str) -> str:
     """What stands between the marks of a benchmark."""
     found = saved(name)
-    if found is None:
+    if found is None or name not in BENCHMARKS:
         return f"\nNot measured yet: `corollary bench {name} --save` fills in this part.\n\n"
     return "\n" + "\n\n".join(_parts(BENCHMARKS[name], found)) + "\n\n"
 
@@ -52,11 +54,12 @@ def saved(name: str) -> dict[str, Any] | None:
 
 def _parts(benchmark: Benchmark, found: dict[str, Any]) -> list[str]:
     parts = [_origin(benchmark, found)]
-    for view in benchmark.views:
-        grid = view.grid(found["rows"])
+    rows = found["rows"]
+    for view in benchmark.views or views.plain(rows):
+        grid = view.grid(rows)
         if grid:
             parts.append(f"*{view.title}*\n\n{views.markdown(grid)}")
-    if any(plot.curves(found["rows"]) for plot in benchmark.plots):
+    if any(plot.curves(rows) for plot in benchmark.plots):
         parts.append(f"![{benchmark.summary}](../benchmarks/results/{benchmark.name}.svg)")
     return parts
 

@@ -100,6 +100,9 @@ def _on_spark(scale: int, options: Options) -> Iterator[Row]:
             | {"explicit": row.get("facts")}
             | ({"facts": row["facts"] + row["derived"]} if "derived" in row else {})
         )
+    installed = importlib.util.find_spec("graphframes") is not None
+    reason = "has no closure under rules" if installed else "not installed (graphframes-py)"
+    yield {"engine": "GraphFrames", "skipped": reason}
 
 
 def _shown(work: str, rows: Iterator[Row] | list[Row]) -> Iterator[Row]:

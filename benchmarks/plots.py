@@ -27,8 +27,6 @@ COLORS = {
     "corollary": _BLUE,
     "columnar": _BLUE,
     "warm_ms": _BLUE,
-    "auto without": "#a6cbe6",
-    "dred-c without": "#f0a3a4",
     "bf": _ORANGE,
     "dred": _GREEN,
     "fp": _PURPLE,
@@ -111,18 +109,20 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
         layout=ConstrainedLayoutEngine(hspace=0.06),
     )
     for (plot, curves), axis in zip(panels, axes[:, 0], strict=True):
-        (_lines if plot.kind == "lines" else _bars)(axis, plot, curves, _colors(list(curves)))
+        (_lines if _is_lines(plot, curves) else _bars)(axis, plot, curves, _colors(list(curves)))
         axis.set_title(plot.title, fontsize=10, loc="left", pad=8)
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
         axis.set_axisbelow(True)
-        axis.grid(alpha=0.3, axis="both" if plot.kind == "lines" else "x")
+        axis.grid(alpha=0.3, axis="both" if _is_lines(plot, curves) else "x")
         if len(curves) > 1:
             # Beside the panel: whatever the points are, the legend covers none of them.
             shown = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
             axis.legend(
                 shown.values(),
                 shown.keys(),
+                title=plot.series.replace(" + ", ", ") if "+" in plot.series else None,
+                title_fontsize=8,
                 fontsize=8,
                 frameon=False,
                 loc="upper left",
@@ -135,29 +135,42 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
     return True
 
 
+def _is_lines(plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> bool:
+    """One point is no line."""
+    return plot.kind == "lines" and any(len(points) > 1 for points in curves.values())
+
+
 def _height(plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> float:
-    if plot.kind == "lines":
+    if _is_lines(plot, curves):
         return _LINES
     places = len({x for points in curves.values() for x, _ in points})
     return _REST + _BAR * (sum(map(len, curves.values())) + _GAP * places)
 
 
 def _colors(names: Sequence[str]) -> dict[str, str]:
-    """A color for each series: its own if it has one, else one that no other has.
+    """A color for each series: its own, lighter if another has it; else one that no other has.
 
     >>> _colors(["bf", "other"]) == {"bf": COLORS["bf"], "other": COLORS["auto"]}
     True
+    >>> _colors(["auto", "auto with modules"])["auto with modules"]
+    '#a5c9e1'
     """
     found: dict[str, str] = {}
     for name in names:
         first = name.partition(",")[0]
         own = COLORS.get(name) or COLORS.get(first) or COLORS.get(first.partition(" ")[0])
-        if own is not None and own not in found.values():
-            found[name] = own
+        if own is not None:
+            free = [color for color in (own, _lighter(own)) if color not in found.values()]
+            found |= {name: free[0]} if free else {}
     free = [color for color in _OTHERS if color not in found.values()]
     for number, name in enumerate(name for name in names if name not in found):
         found[name] = (free or _OTHERS)[number % len(free or _OTHERS)]
     return found
+
+
+def _lighter(color: str) -> str:
+    parts = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part * 0.4 + 255 * 0.6):02x}" for part in parts)
 
 
 def _lines(

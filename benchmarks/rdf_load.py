@@ -141,7 +141,9 @@ BENCHMARK = Benchmark(
     scales=(1_300_000,),
     small=(100_000,),
     run=run,
-    plots=(Plot("Reading N-Triples", "engine + threads", "seconds", unit="seconds"),),
+    plots=(
+        Plot("Reading N-Triples", "threads", "seconds", "engine", unit="seconds", x_unit="threads"),
+    ),
     views=(
         View(
             "Reading N-Triples and numbering terms",

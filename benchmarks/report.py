@@ -78,9 +78,15 @@ def save(
     found = {"name": name, "command": command, "load": round(load, 2)} | report(name, rows)
     text = json.dumps(found, indent=1, default=str, ensure_ascii=False) + "\n"
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
-    shown = f"$ {command}\n\n{benchmark.text(rows)}\n\n{written(machine())}\n"
-    (folder / f"{name}.txt").write_text(shown, encoding="utf-8")
+    (folder / f"{name}.txt").write_text(listing(benchmark, found), encoding="utf-8")
     draw(benchmark.plots, rows, folder / f"{name}.svg")
+
+
+def listing(benchmark: Benchmark, found: Mapping[str, Any]) -> str:
+    """A saved report as text."""
+    return (
+        f"$ {found['command']}\n\n{benchmark.text(found['rows'])}\n\n{written(found['machine'])}\n"
+    )
 
 
 def machine() -> dict[str, Any]:

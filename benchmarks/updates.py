@@ -97,6 +97,7 @@ BENCHMARK = Benchmark(
             "delete_ms",
             "algorithm",
             unit="milliseconds, median",
+            x_unit="facts changed, explicit facts",
         ),
         Plot(
             "Inserting facts, all consequences included",
@@ -104,6 +105,7 @@ BENCHMARK = Benchmark(
             "insert_ms",
             "algorithm",
             unit="milliseconds, median",
+            x_unit="facts changed, explicit facts",
         ),
     ),
     views=(

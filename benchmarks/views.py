@@ -101,6 +101,24 @@ def matches(row: Row, where: Where) -> bool:
     )
 
 
+def plain(rows: Sequence[Row]) -> list[View]:
+    """A view of all columns for each kind of row, where nobody has chosen any.
+
+    >>> [view.title for view in plain([{"case": "a", "n": 1}, {"case": "b", "n": 2}])]
+    ['a', 'b']
+    """
+    kinds = dict.fromkeys(str(row.get("case", "rows")) for row in rows)
+    found = {kind: [row for row in rows if str(row.get("case", "rows")) == kind] for kind in kinds}
+    return [
+        View(
+            kind,
+            tuple(dict.fromkeys(key for row in some for key in row)),
+            where=(("case", some[0].get("case")),),
+        )
+        for kind, some in found.items()
+    ]
+
+
 def text(views: Sequence[View], rows: Sequence[Row]) -> str:
     """The views of a report for a terminal, each with its title."""
     grids = [(view.title, view.grid(rows)) for view in views]

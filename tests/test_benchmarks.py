@@ -27,17 +27,22 @@ from benchmarks import (
     hybrid,
     lubm_data,
     lubm_one,
+    page,
+    peers,
     proofs,
     reasoners,
     rules,
+    scaling,
     sql,
     tables,
     updates,
+    views,
 )
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes
 from benchmarks.plots import Plot, draw
 from benchmarks.report import DATA, Benchmark, Options, Row, table
+from benchmarks.views import Column, View
 from corollary.core.compile import home, home_terms
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang import reference
@@ -109,6 +114,46 @@ def test_a_wrong_result_is_a_failure(
 def test_rows_with_other_keys_begin_another_table() -> None:
     text = table([{"a": 1}, {"a": 2}, {"a": 3, "b": None}])
     assert text.splitlines() == ["a", "1", "2", "", "a  b", "3  -"]
+
+
+ROWS: list[Row] = [
+    {"case": "a", "n": 1, "by": "auto", "seconds": 0.5, "correct": True},
+    {"case": "a", "n": 1, "by": "bf", "seconds": 2.0, "correct": True},
+    {"case": "a", "n": 9, "by": "auto", "skipped": "not installed"},
+]
+
+
+def test_views_choose_columns_and_name_what_is_missing() -> None:
+    view = View("times", ("n",), across="by", values=(Column("seconds", "ms", 1e3),))
+    assert view.grid(ROWS) == [
+        ["n", "auto", "bf"],
+        ["1", "500", "2,000"],
+        ["9", "not installed", ""],
+    ]
+    flat = View("times", ("by", Column("seconds", "s"), "correct"), where=(("n", (1, 9)),))
+    assert flat.grid(ROWS)[-1] == ["auto", "", "not installed"]
+    assert View("none", ("by", "seconds"), where=(("case", "b"),)).grid(ROWS) == []
+    wrong = views.text([flat], [*ROWS, {"by": "dred", "correct": False}])
+    assert "NO, this is wrong: by dred" in wrong
+
+
+@pytest.mark.parametrize("name", command.BENCHMARKS)
+def test_views_and_plots_speak_of_keys_that_there_are(name: str) -> None:
+    """Of what was saved: a heading without a cell, or a plot without a point, is a mistake."""
+    found = page.saved(name)
+    if found is None:
+        pytest.skip(f"nothing was saved of {name}")
+    rows, benchmark = found["rows"], command.BENCHMARKS[name]
+    assert [plot.title for plot in benchmark.plots if not plot.curves(rows)] == []
+    for view in benchmark.views:
+        grid = view.grid(rows)
+        columns = dict(enumerate(zip(*grid, strict=True)))
+        empty = [cells[0] for cells in columns.values() if not any(cells[1:])]
+        assert set(empty) <= OPTIONAL, f"{view.title}: nothing under {empty}"
+
+
+# What only some machines or sizes have: scaled times, what failed, a second series of a paper.
+OPTIONAL = {"scaled from: s", "target", "correct", "souffle", "skew"}
 
 
 def failing() -> Row:
@@ -353,6 +398,43 @@ def test_rules10k(capsys: pytest.CaptureFixture[str]) -> None:
     [row] = run(capsys, "rules10k", "--scale", "305", "--repeat", "1")
     assert row["rules"] == 305
     assert 1 < row["strata"] < 305
+
+
+@needs_data
+@pytest.mark.slow
+def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but Spark, which has tests of its own; what is not installed is told of."""
+    monkeypatch.setattr(reasoners, "SUBSET", 100)
+    monkeypatch.setattr(peers, "_on_spark", lambda scale, options: iter(()))
+    rows = run(capsys, "peers", "--scale", "1", "--repeat", "1")
+    works = list(dict.fromkeys(row["work"] for row in rows))
+    assert len(works) == 4
+    for work in works:
+        ours, *others = (row for row in rows if row["work"] == work)
+        assert (ours["engine"], ours["times"]) == ("corollary", 1)
+        assert others
+        for row in others:
+            assert "skipped" in row or row["times"] > 0
+            assert (
+                row.get("correct") is not None
+                or row["engine"] in ("reasonable", "owlrl")
+                or ("skipped" in row)
+            )
+    assert {row["engine"] for row in rows} >= {"reasonable", "owlrl", "maplib", "souffle"}
+
+
+@needs_data
+@pytest.mark.slow
+def test_scaling(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "_MILLION", 7_000)
+    monkeypatch.setattr(scaling, "MASTERS", ())  # `tests/engines/spark` has the cluster
+    rows = run(capsys, "scaling", "--scale", "1,2", "--repeat", "1")
+    closures = [row for row in rows if row["case"] == "LUBM_L in process"]
+    assert [(row["scale"], row["threads"]) for row in closures] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert [row["growth"] for row in closures[:2]] == [1, 1]
+    assert closures[0]["gain"] == 1
+    assert closures[3]["gain"] == closures[2]["seconds"] / closures[3]["seconds"]
+    assert all(row["correct"] for row in rows)
 
 
 @needs_data

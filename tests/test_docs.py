@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import corollary
+from benchmarks import page as measurements
+from benchmarks.__main__ import BENCHMARKS
 from corollary.algorithms.modular import recognize
 from corollary.cli.reference import reference
 from corollary.errors import CODES, CorollaryError, InvalidProgram
@@ -270,3 +272,13 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     )
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "index.html").exists()
+
+
+def test_the_page_of_measurements_has_what_was_saved() -> None:
+    page = measurements.PAGE.read_text(encoding="utf-8")
+    assert page == measurements.page(page), "run: python -m benchmarks.page"
+    shown = set(re.findall(r"<!-- results: ([\w-]+) -->", page))
+    assert shown >= set(BENCHMARKS)
+    for name in shown:
+        found = measurements.saved(name)
+        assert found is None or {"command", "commit", "machine", "rows"} <= found.keys()

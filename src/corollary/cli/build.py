@@ -25,6 +25,7 @@ from corollary.knowledge_base.rules import NO_RULES, read_rules
 from corollary.store.layout import MODES
 
 _DEFAULT = "owl-rl"
+_STAGES = ("session", "parse", "encode", "terms", "materialize", "commit")  # on Spark
 
 
 def add_arguments(commands: Any) -> None:
@@ -91,17 +92,18 @@ def _on_spark(options: argparse.Namespace, rules: list[str]) -> dict[str, Any]:
             f"--equality {options.equality} is not for --engine spark",
             "use --engine columnar",
         )
-    done = spark_pipeline().build(
-        options.store,
-        options.sources,
-        rules=rules,
-        mode=options.mode,
-        materialize=options.materialize,
-        master=options.master,
-        on_error=options.on_error,
-        message=options.message,
-        on_progress=None if options.quiet else Steps(),
-    )
+    with Steps(quiet=options.quiet, stages=_STAGES) as steps:
+        done = spark_pipeline().build(
+            options.store,
+            options.sources,
+            rules=rules,
+            mode=options.mode,
+            materialize=options.materialize,
+            master=options.master,
+            on_error=options.on_error,
+            message=options.message,
+            on_progress=steps,
+        )
     report: dict[str, Any] = done.to_json()
     return report
 

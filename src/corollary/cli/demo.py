@@ -8,17 +8,18 @@ folder.
 from __future__ import annotations
 
 import contextlib
-import os
+import io
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+from corollary.cli.bar import painted
 from corollary.cli.main import main
 
 UB = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 DEPARTMENT = "http://www.Department0.University0.edu"
+_COLORS = {"+ ": "32", "- ": "31"}  # of what comes and goes: green and red
 
 PREFIXES = f"PREFIX ub: <{UB}> PREFIX d: <{DEPARTMENT}/>"
 STAFF = f"""{PREFIXES}
@@ -51,11 +52,12 @@ path(1, 2, 3) .
 
 NEXT = """\
 Where to go from here:
-  docs/getting-started.md    the same with your own data, in five minutes
-  docs/tutorials             for users of Datalog, and for ontology engineers
-  docs/rdflib.md, spark.md   for users of rdflib, and of Spark
-  corollary bench            every figure, measured on your machine
-  corollary --help           all commands
+  docs/getting-started.md  the same with your own data, in five minutes
+  docs/tutorials           for users of rdflib, Spark and Datalog, and for
+                           ontology engineers
+  docs/howto               delete data, change an axiom, travel in time, …
+  corollary --help         all commands
+  corollary bench peers    how fast, and who is faster, on your machine
 """
 
 
@@ -77,33 +79,40 @@ class Tour:
         self.started = time.perf_counter()
         self.failed = False
         self._number = 0
-        colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        self._paint: Callable[[str, str], str] = (
-            (lambda code, text: f"\033[{code}m{text}\033[0m") if colours else lambda _, text: text
-        )
+
+    def paint(self, code: str, text: str) -> str:
+        """Text in a color, where colors are welcome."""
+        return painted(code, text, sys.stdout)
 
     def bold(self, text: str) -> str:
         """Text that stands out on a terminal."""
-        return self._paint("1", text)
+        return self.paint("1", text)
 
     def title(self, text: str) -> None:
         """Begin a step."""
         self._number += 1
-        print(f"\n{self._paint('1;36', f'{self._number}. {text}')}", flush=True)
+        print(f"\n{self.paint('1;36', f'{self._number}. {text}')}", flush=True)
 
     def file(self, name: str, text: str) -> None:
         """Write a file and show it."""
         Path(name).write_text(text, encoding="utf-8")
-        print(self._paint("2", f"# {name}"))
-        print(self._paint("2", text.rstrip()), flush=True)
+        print(self.paint("2", f"# {name}"))
+        print(self.paint("2", text.rstrip()), flush=True)
 
-    def run(self, *arguments: str, fails: bool = False) -> None:
-        """Run a command; `fails` where its failure is what is shown."""
-        print(f"{self._paint('32', '$')} {self.bold(_shown(arguments))}", flush=True)
+    def run(self, *arguments: str, fails: bool = False, long: bool = False) -> None:
+        """Run a command; `fails` where its failure is what is shown.
+
+        A `long` one shows how far it is; what others print is shown at their end, in colors.
+        """
+        print(f"{self.paint('32', '$')} {self.bold(_shown(arguments))}", flush=True)
         started = time.perf_counter()
-        with contextlib.redirect_stderr(sys.stdout):  # messages stand where they belong
-            status = main(arguments)
-        print(self._paint("2", f"({time.perf_counter() - started:.2f} s)"), flush=True)
+        kept = io.BytesIO()
+        output = sys.stdout if long else io.TextIOWrapper(kept, "utf-8", write_through=True)
+        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
+            status = main(arguments)  # messages stand where they belong
+        for line in kept.getvalue().decode().splitlines():
+            print(self.paint(_COLORS[line[:2]], line) if line[:2] in _COLORS else line)
+        print(self.paint("2", f"({time.perf_counter() - started:.2f} s)"), flush=True)
         self.failed |= bool(status) != fails
 
 
@@ -118,9 +127,9 @@ def _quoted(argument: str) -> str:
 
 def _build(tour: Tour) -> None:
     tour.title("A university: its triples and its OWL ontology")
-    tour.run("generate", "lubm", "--scale", "1", "--out", "lubm", "--quiet")
+    tour.run("generate", "lubm", "--scale", "1", "--out", "lubm", long=True)
     tour.title("The pipeline on Spark: parse, encode, close the schema, materialize, commit")
-    tour.run("build", "univ.store", "lubm", "--rules", "owl-rl")
+    tour.run("build", "univ.store", "lubm", "--rules", "owl-rl", long=True)
     tour.run("info", "univ.store")
 
 
@@ -134,21 +143,21 @@ def _ask(tour: Tour) -> None:
 def _change(tour: Tour) -> None:
     tour.title("Insert: what follows from four triples, and nothing else, is derived")
     tour.file("new.ttl", NEW)
-    tour.run("update", "univ.store", "--insert", "new.ttl", "--changes", "-")
+    tour.run("update", "univ.store", "--insert", "new.ttl", "--changes", "-", "--quiet")
     tour.run("query", "univ.store", ANN)
     tour.title("Delete: Ann heads the department no longer")
     tour.file("gone.nt", GONE)
-    tour.run("update", "univ.store", "--delete", "gone.nt", "--changes", "-")
+    tour.run("update", "univ.store", "--delete", "gone.nt", "--changes", "-", "--quiet")
     tour.title("Change an axiom: heads need not work for what they head")
     tour.file("axiom.nt", AXIOM)
-    tour.run("update", "univ.store", "--delete", "axiom.nt", "--changes", "-")
+    tour.run("update", "univ.store", "--delete", "axiom.nt", "--changes", "-", "--quiet")
     tour.title("Add a rule of your own")
     tour.file("classmates.dl", RULE)
     tour.run("update", "univ.store", "--add-rules", "classmates.dl")
 
 
 def _look_back(tour: Tour) -> None:
-    tour.title("Every change is a version: compare them, ask them")
+    tour.title("Time travel: every change is a version, which can be compared and asked")
     tour.run("log", "univ.store")
     tour.run("diff", "univ.store", "2", "3")
     tour.run("query", "univ.store", ANN, "--at-version", "2")

@@ -81,18 +81,20 @@ def _datasets() -> str:
 def generate(options: argparse.Namespace) -> None:
     """Draw and write the facts, report."""
     started = time.perf_counter()
-    steps = Steps(quiet=options.quiet)
     # A number of universities is shown and kept without a point.
     scale = int(options.scale) if options.scale.is_integer() else options.scale
-    written = write(
-        DATASETS[options.dataset],
-        options.out,
-        scale=scale,
-        seed=options.seed,
-        compress=options.compress,
-        force=options.force,
-        on_progress=lambda files, of, facts: steps(f"file {files + 1} of {of}, {facts:,} facts"),
-    )
+    with Steps(quiet=options.quiet) as steps:
+        written = write(
+            DATASETS[options.dataset],
+            options.out,
+            scale=scale,
+            seed=options.seed,
+            compress=options.compress,
+            force=options.force,
+            on_progress=lambda files, of, facts: steps(
+                f"file {files + 1} of {of}, {facts:,} facts", files / of
+            ),
+        )
     spent = time.perf_counter() - started
     report = {
         "dataset": options.dataset,

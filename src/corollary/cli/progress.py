@@ -8,10 +8,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 
+from corollary.cli.bar import Bar, is_terminal
 from corollary.errors import OperationFailed
 from corollary.rdf.triples import Progress as Reading
 
@@ -93,14 +94,32 @@ class Progress:
 
 
 class Steps:
-    """Told of every step of long work: prints a line a second."""
+    """Told of every step of long work: a bar on a terminal once entered, else a line a second.
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    `stages` are those that the work is known to have.
+    """
+
+    def __init__(self, *, quiet: bool = False, stages: Sequence[str] = ()) -> None:
         self.quiet = quiet
+        self.stages = stages
         self.started = self.shown = time.perf_counter()
+        self._bar: Bar | None = None
 
-    def __call__(self, state: str) -> None:
-        """The work has come this far."""
+    def __enter__(self) -> Steps:
+        if not self.quiet and is_terminal(sys.stderr):
+            self._bar = Bar(self.stages).__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(*error)
+            self._bar = None
+
+    def __call__(self, state: str, share: float | None = None) -> None:
+        """The work has come this far; `share` of it is done, if that is known."""
+        if self._bar is not None:
+            self._bar.tell(state, share)
+            return
         now = time.perf_counter()
         if now - self.shown >= _EVERY and not self.quiet:
             self.shown = now

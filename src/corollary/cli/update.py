@@ -27,6 +27,7 @@ from corollary.knowledge_base.persistence import refuse_too_large
 from corollary.knowledge_base.transaction import TransactionChanges
 from corollary.store import Store
 
+_STAGES = ("session", "parse", "encode", "update", "commit")  # on Spark
 _SUFFIXES = {".arrow": "arrow", ".parquet": "parquet", ".rdfp": "rdfp", ".gz": "rdfp"}
 
 
@@ -127,18 +128,19 @@ def _retried(work: Callable[[], dict[str, Any]], options: argparse.Namespace) ->
 def _on_spark(options: argparse.Namespace) -> dict[str, Any]:
     if options.patch:
         raise InvalidInput("E310", "--patch is for --engine columnar", "leave out --engine spark")
-    done = spark_pipeline().update(
-        options.store,
-        insert=options.insert,
-        delete=options.delete,
-        add_rules=options.add_rules,
-        remove_rules=options.remove_rules,
-        algorithm=options.algorithm,
-        master=options.master,
-        on_error=options.on_error,
-        message=options.message,
-        on_progress=None if options.quiet else Steps(),
-    )
+    with Steps(quiet=options.quiet, stages=_STAGES) as steps:
+        done = spark_pipeline().update(
+            options.store,
+            insert=options.insert,
+            delete=options.delete,
+            add_rules=options.add_rules,
+            remove_rules=options.remove_rules,
+            algorithm=options.algorithm,
+            master=options.master,
+            on_error=options.on_error,
+            message=options.message,
+            on_progress=steps,
+        )
     report: dict[str, Any] = done.to_json()
     return report
 

@@ -34,14 +34,14 @@ def verify(options: argparse.Namespace) -> int:
     from corollary.knowledge_base.verify import verify_store  # loads the compiler
 
     progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
-    with progress.watched():
+    with progress.watched(), Steps(quiet=options.quiet) as steps:
         found = verify_store(
             options.store,
             version=options.at_version,
             derive=not options.files_only,
             threads=options.threads,
             limit_memory=options.limit_memory,
-            on_progress=Steps(quiet=options.quiet),
+            on_progress=steps,
         )
     if options.json:
         problems = [error.as_json()["error"] for error in found.problems]

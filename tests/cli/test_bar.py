@@ -1,0 +1,97 @@
+"""The bar at the foot of a terminal, and the tour, which is where most people see it first."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+
+import pytest
+
+from corollary.cli import build, demo
+from corollary.cli.bar import Bar, has_colors, is_terminal, painted
+from corollary.cli.progress import Steps
+
+
+class Terminal(io.StringIO):
+    """A stream that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return Terminal()
+
+
+def test_colors_are_for_terminals_that_want_them(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert painted("1", "x", terminal) == "\033[1mx\033[0m"
+    assert painted("1", "x", io.StringIO()) == "x"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert is_terminal(terminal)
+    assert not has_colors(terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    assert not is_terminal(terminal)
+
+
+@pytest.mark.parametrize("columns", [30, 80])
+def test_lines_fit_the_terminal(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with contextlib.redirect_stderr(terminal), Bar(["parse", "encode"]) as bar:
+        bar.tell("parse: 1,272,065 rows, 4.70 s, 268,000 rows/s, skew 3.3 and so on until the end")
+        bar.tell("round 3, recursive: 12 facts derived, 34 exchanged, 0.50 s")
+    text = re.sub(r"\033\[[0-9;]*m", "", terminal.getvalue())
+    lines = [line for line in re.split(r"\n|\r\033\[K", text) if line]
+    assert lines[0].startswith("  parse: 1,272,065 rows")
+    assert any("encode (2" in line for line in lines[1:])
+    assert max(map(len, lines)) < columns
+    assert text.endswith("\r\033[K"), "the bar is gone at the end"
+
+
+def test_a_share_is_shown_as_one(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with contextlib.redirect_stderr(terminal), Steps() as steps:
+        steps("file 2 of 4, 10 facts", 0.25)
+    assert "━" * 6 + "─" * 18 + " 0 s, file 2 of 4, 10 facts" in terminal.getvalue()
+
+
+def test_no_bar_without_a_terminal_or_if_it_is_to_be_quiet(terminal: Terminal) -> None:
+    with contextlib.redirect_stderr(terminal), Steps(quiet=True) as steps:
+        steps("parse: done")
+    assert terminal.getvalue() == ""
+    with contextlib.redirect_stderr(io.StringIO()) as pipe, Steps() as steps:
+        steps.shown -= 2  # seconds
+        steps("half of it")
+    assert re.fullmatch(r"half of it, \d+\.\d s\n", pipe.getvalue())
+
+
+@pytest.mark.slow
+def test_the_tour_in_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of it but Spark, whose build other tests cover, into a pipe."""
+    monkeypatch.setattr(build, "has_spark", lambda: False)
+    assert demo.demo() == 0
+    text = capsys.readouterr().out
+    assert "\033" not in text
+    assert "\r" not in text
+    for shown in (
+        "corollary generate lubm",
+        "corollary build univ.store",
+        f"[<{demo.DEPARTMENT}/FullProfessor0>, a, <{demo.UB}Employee>]   by [",
+        "+ [d:Ann, ub:headOf,",
+        "- [d:Ann, ub:headOf,",
+        "- [ub:headOf, rdfs:subPropertyOf, ub:worksFor]",
+        "--at-version 2",
+        "--mode hybrid",
+        "Where to go from here",
+    ):
+        assert shown in text, shown
+    assert len(re.findall(r"^\(\d+\.\d\d s\)$", text, re.MULTILINE)) == text.count("\n$ corollary")
