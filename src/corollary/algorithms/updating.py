@@ -65,8 +65,9 @@ class Update(Generic[F]):
         added = self._change_rules()
         self._update_underived()
         touched = self.strata.readers([*self.deleted.predicates(), *self.inserted.predicates()])
-        touched |= self._owners(self._lost.predicates()) | self._owners(self._gained.predicates())
-        touched |= self._owners(rule.head.predicate for rule in added)
+        touched |= self._owners([*self._lost.predicates(), *self._gained.predicates()])
+        if added:
+            touched |= self._owners(rule.head.predicate for rule in added)
         waiting = sorted(touched)
         while waiting:
             number = heapq.heappop(waiting)
@@ -102,10 +103,10 @@ class Update(Generic[F]):
                 strata.kinds(modules=self._modular is not None)
                 for strata in (self._was, self.strata)
             )
-        derived_by = self._derived_by_modules(frozenset(removed))
-        for rule in removed:
-            if self.strata.owner(rule.head.predicate) is None and not rule.head.wide:
-                continue  # forgotten as a whole
+        # Predicates that no rule derives any more are forgotten as a whole.
+        others = [r for r in removed if r.head.wide or self._owners([r.head.predicate])]
+        derived_by = self._derived_by_modules(frozenset(others))
+        for rule in others:
             if rule in derived_by:
                 self._lost = self._lost.union(derived_by[rule].only(self.strata.derived))
                 continue

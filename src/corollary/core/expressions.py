@@ -105,6 +105,8 @@ def holds(
                 Literals.of(dictionary).values(columns[v], dictionary) for v in (one, two)
             )
             return np.asarray((left == right) & (left != NO_VALUE))
+        case (str(name), (int(one),)) if name in FUNCTIONS:
+            return Literals.of(dictionary).is_true_of(name, columns[one], dictionary)
     result = _Evaluation(columns, rows, dictionary, expression).column(expression)
     truth: Mask = (result.kind == BOOLEAN) & (result.num == 1)
     return truth

@@ -29,6 +29,7 @@ from corollary.lang.datatypes import (
     data_value,
     datatypes_of,
 )
+from corollary.lang.functions import FUNCTIONS
 from corollary.lang.syntax import IRI, Constant, Literal
 
 Mask = npt.NDArray[np.bool_]
@@ -38,6 +39,7 @@ _LITERAL = np.uint64(1 << 62)  # the bit above is of all terms that were looked 
 # The patterns for texts with their quotes, as Arrow takes them.
 _QUOTED = {name: rf'\A"(?s:{text})"\z' for name, text in STRING_PATTERNS.items()}
 _NONE = np.uint64(0)
+_FALSE, _TRUE = 1, 2  # or an error; 0 is of terms that nobody asked about
 
 NO_VALUE = -1
 
@@ -62,6 +64,7 @@ class Literals:
         self._values = _Column(np.zeros(0, np.int64))
         self._numbers: dict[Value, int] = {}
         self._strings: dict[str, int] = {}  # that no term without escapes stood for
+        self._functions: dict[str, _Column] = {}
         self._lock = Lock()
 
     @classmethod
@@ -109,6 +112,23 @@ class Literals:
         array([ 1, -1,  1])
         """
         return self._looked_up(self._values, ids, dictionary, self._numbered)
+
+    def is_true_of(self, name: str, ids: Ids, dictionary: Dictionary) -> Mask:
+        """For which terms a function of one term is true.
+
+        >>> dictionary = Dictionary()
+        >>> ids = dictionary.encode([IRI("a"), Literal("x"), IRI("a")])
+        >>> Literals().is_true_of("isIRI", ids, dictionary)
+        array([ True, False,  True])
+        """
+        known = self._functions.setdefault(name, _Column(np.zeros(0, np.uint8)))
+        call = FUNCTIONS[name].call
+
+        def look(new: Ids, dictionary: Dictionary) -> _Found:
+            found = [_TRUE if call(term) else _FALSE for term in dictionary.terms(new.tolist())]
+            return np.array(found, np.uint8)
+
+        return np.asarray(self._looked_up(known, ids, dictionary, look) == _TRUE)
 
     def _of(self, ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.uint64]:
         return self._looked_up(self._bits, ids, dictionary, _looked)

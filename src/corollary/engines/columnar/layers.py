@@ -34,8 +34,8 @@ def layers(relation: Relation, *, offsets: bool = True) -> Layers:
         return Layers(EMPTY, _NO_OFFSETS, EMPTY, EMPTY)
     large, *others = relation.runs
     more, dead = merged_keys(others), merged_keys(relation.dead)
-    if len(more) and len(dead):
-        more, dead = sets.select(more, dead, False), sets.select(dead, more, False)
+    if len(more) and len(dead) and len(both := sets.select(more, dead, True)):
+        more, dead = sets.select(more, both, False), sets.select(dead, both, False)
     return Layers(large.keys, large.offsets() if offsets else _NO_OFFSETS, more, dead)
 
 

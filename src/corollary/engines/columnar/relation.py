@@ -26,7 +26,7 @@ EMPTY: Keys = np.zeros(0, np.uint64)
 HIGH, NONE = np.uint64(32), np.uint64(0)
 LOW = np.uint64(2**32 - 1)
 _RATIO = 4  # a run is merged into the one before it unless that one is this much larger
-_SHORT = 2048  # or unless it is the first one, if it is shorter: to read one more takes as long
+_SHORT = 2048  # and shorter ones are merged anyway: to read one more takes as long
 _SPARSE = 16  # runs are compacted when more than one key of so many is dead
 _MARKED = 64  # numbers are sorted, not marked, if there are so many marks for each
 _FEW = 64  # keys up to which it is told of each whether it is there
@@ -85,18 +85,20 @@ class Packing:
 class Run:
     """A sorted, duplicate-free array of keys with the indexes made for it."""
 
+    # Made on demand. Two threads may both make one; either result serves. They are no attributes
+    # of every run from the beginning: most runs of an update are a few keys, and soon gone.
+    _swapped: Run | None = None
+    _later: Callable[[], Keys] | None = None  # another way to make it
+    _subjects: Run | None = None
+    _objects: Run | None = None
+    _offsets: npt.NDArray[np.int64] | None = None
+    _bitmap: Keys | None = None
+    _columns: list[Ids] | None = None
+    _largest = -1
+    _by: dict[tuple[int, ...], tuple[Run, npt.NDArray[np.int64]]] | None = None
+
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
-        # Made on demand. Two threads may both make one; either result serves.
-        self._swapped: Run | None = None
-        self._later: Callable[[], Keys] | None = None  # another way to make it
-        self._subjects: Run | None = None
-        self._objects: Run | None = None
-        self._offsets: npt.NDArray[np.int64] | None = None
-        self._bitmap: Keys | None = None
-        self._columns: list[Ids] | None = None
-        self._largest = -1
-        self._by: dict[tuple[int, ...], tuple[Run, npt.NDArray[np.int64]]] = {}
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -205,6 +207,8 @@ class Run:
 
         The first part is a run with repetitions: only its `ranges` are used.
         """
+        if self._by is None:
+            self._by = {}
         found = self._by.get(positions)
         if found is None:
             columns = self.columns(arity, packing)
@@ -340,7 +344,7 @@ class Relation:
         gone = gone[self.contains(gone)]
         if not len(gone):
             return self
-        dead = _settled((*self.dead, Run(gone)))
+        dead = _settled((*self.dead, Run(gone)), first=0)
         if _SPARSE * sum(map(len, dead)) >= sum(map(len, self.runs)):
             return Relation(self.arity, _compacted(self.runs, dead))
         return Relation(self.arity, self.runs, dead)
@@ -368,8 +372,14 @@ class Relation:
                     dead = tuple(run for run in kept if len(run))
             if len(new):
                 runs = _settled((*runs, Run(new)))
+        if len(gone) and len(runs) > 1 and len(runs[-1]) < _SHORT:
+            # What came last goes first, and needs no tombstone.
+            kept_keys = sets.select(runs[-1].keys, gone, False)
+            if len(kept_keys) < len(runs[-1]):
+                gone = sets.select(gone, runs[-1].keys, False)
+                runs = (*runs[:-1], Run(kept_keys)) if len(kept_keys) else runs[:-1]
         if len(gone):
-            dead = _settled((*dead, Run(gone)))
+            dead = _settled((*dead, Run(gone)), first=0)
             if _SPARSE * sum(map(len, dead)) >= sum(map(len, runs)):
                 runs, dead = _compacted(runs, dead), ()
         if runs is self.runs and dead is self.dead:
@@ -399,9 +409,10 @@ def as_set(keys: Keys) -> Keys:
     return keys if order == 1 else sets.unique(keys)
 
 
-def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+def _settled(runs: tuple[Run, ...], *, first: int = 1) -> tuple[Run, ...]:
+    """Runs of similar size merged, and short ones after the first, whose indexes are kept."""
     while len(runs) > 1 and (
-        len(runs[-2]) < _RATIO * len(runs[-1]) or (len(runs) > 2 and len(runs[-2]) < _SHORT)
+        len(runs[-2]) < _RATIO * len(runs[-1]) or (len(runs) > 1 + first and len(runs[-2]) < _SHORT)
     ):
         runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
     return runs
