@@ -6,7 +6,6 @@ import multiprocessing
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,13 @@ pytestmark = pytest.mark.skipif(together.crew(1) is None, reason="nothing is com
 
 
 @pytest.fixture(params=[2, 3])
-def helped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
+def helped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Workers:
     """Set operations use threads, however little there is to do."""
     monkeypatch.setattr(sets, "_SHORT", -1)
     monkeypatch.setattr(sets, "_LONG", -1)
     mine = Workers(request.param)
     monkeypatch.setattr(workers._local, "workers", mine, raising=False)
-    yield mine
+    return mine
 
 
 def keys(rng: np.random.Generator, size: int, largest: int = 1 << 34) -> Any:
@@ -66,9 +65,8 @@ def test_many_threads_ask_at_the_same_time(helped: Workers) -> None:
 
     def ask(number: int) -> None:
         workers._local.workers = helped
-        for _ in range(300):
-            if not np.array_equal(sets.merge(a, b), expected):
-                wrong.append(number)
+        found = (sets.merge(a, b) for _ in range(300))
+        wrong.extend(number for keys in found if not np.array_equal(keys, expected))
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
     for thread in threads:

@@ -19,7 +19,9 @@ from corollary.engines.columnar.workers import current
 # Nanoseconds of work from which on it is cut into parts: if the threads are awake, and if they have
 # to be woken, which takes some 50,000.
 _SHORT, _LONG = 20_000, 200_000
-_MERGE, _SELECT, _UNIQUE, _SWAP, _MARK, _LIST, _LOOK_UP = 2.4, 0.7, 0.5, 4.6, 0.4, 0.2, 0.5  # a key
+# for each key
+_MERGE, _SELECT, _UNIQUE, _SWAP, _MARK, _LIST, _LOOK_UP = 2.4, 0.7, 0.5, 4.6, 0.4, 0.2, 0.5
+_LARGEST = 0.25
 
 _DIGIT = 11  # bits of a digit when pairs are sorted: their counts fit into the fastest cache
 _FEW = 1 << 10  # pairs that are sorted sooner than all digits are counted
@@ -66,7 +68,7 @@ def swap(a: Keys) -> Keys:
     if len(a) < _FEW:
         return np.sort((a << _HALF) | (a >> _HALF))
     source, target, other = a, np.empty(len(a), np.uint64), np.empty(len(a), np.uint64)
-    digits = -(-kernels.largest_low(a).bit_length() // _DIGIT)
+    digits = -(-largest(a).bit_length() // _DIGIT)
     slot = _slot(_SWAP * len(a))
     for digit in range(max(1, digits)):
         shift, first = np.uint64(_DIGIT * digit + 32), digit == 0  # which exchanges the halves
@@ -82,9 +84,17 @@ def swap(a: Keys) -> Keys:
     return source
 
 
-def numbers(sources: Sequence[Keys | Ids], largest: int) -> Keys:
-    """The low halves of keys in any order, repetitions allowed, that are at most `largest`."""
-    words = np.zeros(largest // 8 + 1, np.uint64)
+def largest(a: Keys) -> int:
+    """The largest object of pairs, 0 if there is none."""
+    slot = _slot(_LARGEST * len(a))
+    if slot is None:
+        return kernels.largest_low(a)
+    return together.largest_low(slot, a, _bounds(len(a)))
+
+
+def numbers(sources: Sequence[Keys | Ids], most: int) -> Keys:
+    """The low halves of keys in any order, repetitions allowed, that are at most `most`."""
+    words = np.zeros(most // 8 + 1, np.uint64)
     marks = words.view(np.uint8)  # a byte for each, so that threads may mark the same number
     slot = _slot(_MARK * sum(map(len, sources)) + _LIST * len(marks))
     if slot is None:

@@ -61,9 +61,8 @@ _TICKET, _DONE, _TAKEN, _AWAKE, _BUSY, _JOB = 0, 8, 16, 24, 32, 40
 _SLOT = 48
 _WIDTH = 10  # numbers of a part: three arrays by address and length, three more, and the result
 _RESULT = 9
-_MERGE, _SELECT, _DISTINCT, _COUNT, _MOVE, _MARK, _MARK_IDS, _ONES, _LIST, _LOOK, _LOOK_IDS = range(
-    11
-)
+_MERGE, _SELECT, _DISTINCT, _COUNT, _MOVE, _LARGEST = range(6)
+_MARK, _MARK_IDS, _ONES, _LIST, _LOOK, _LOOK_IDS = range(6, 12)
 
 
 class Crew:
@@ -179,6 +178,8 @@ def perform(kind: int, rows: int, part: int) -> None:
         kernels.count_digits(a, np.uint64(row[6]), row[7] != 0, b)
     elif kind == _MOVE:
         kernels.move_digits(a, np.uint64(row[6]), row[7] != 0, b, c)
+    elif kind == _LARGEST:
+        row[_RESULT] = kernels.largest_low(a)
     elif kind == _MARK:
         kernels.mark(carray(pointer(row[2]), row[3], np.uint8), a, np.uint64(0))
     elif kind == _MARK_IDS:
@@ -262,6 +263,16 @@ def sort_by_digit(
     share(slot, _COUNT, rows)
     kernels.add_up(counts)
     share(slot, _MOVE, rows)
+
+
+@compiled
+def largest_low(slot: Numbers, a: Keys, i: Numbers) -> int:
+    """`kernels.largest_low` by ranges that begin and end at i."""
+    rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
+    for p in range(len(rows)):
+        put(rows[p], 0, a, i[p], i[p + 1])
+    share(slot, _LARGEST, rows)
+    return int(rows[:, _RESULT].max())
 
 
 @compiled
