@@ -23,6 +23,7 @@ from tests.strategies import programs
 def test_oracle_threads(monkeypatch: pytest.MonkeyPatch, program: Program) -> None:
     for module in (linear, shared):
         monkeypatch.setattr(module, "_MANY", 0)
+    monkeypatch.setattr(sets, "_SHORT", -1)
     monkeypatch.setattr(sets, "_LONG", -1)
     monkeypatch.setattr(readings, "_PART", 1)
     materialize_agrees_with_the_oracle(partial(ColumnarEngine, threads=2), as_example(program))

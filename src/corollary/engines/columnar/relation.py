@@ -128,7 +128,7 @@ class Run:
         if self._swapped is not None:
             return self._swapped.subjects
         if self._objects is None:
-            largest = kernels.largest_low(self.keys)
+            largest = sets.largest(self.keys)
             if largest > _MARKED * len(self):
                 self._objects = Run(as_set(self.keys & LOW))
             else:
@@ -414,11 +414,11 @@ def _settled(runs: tuple[Run, ...], *, first: int = 1) -> tuple[Run, ...]:
     while len(runs) > 1 and (
         len(runs[-2]) < _RATIO * len(runs[-1]) or (len(runs) > 1 + first and len(runs[-2]) < _SHORT)
     ):
-        runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
+        runs = (*runs[:-2], merged(runs[-2], runs[-1]))
     return runs
 
 
-def _merged(larger: Run, smaller: Run) -> Run:
+def merged(larger: Run, smaller: Run) -> Run:
     """Both in one."""
     run = Run(sets.merge(larger.keys, smaller.keys))
     index = larger._swapped
@@ -437,7 +437,7 @@ def merged_keys(runs: Sequence[Run]) -> Keys:
 
 def _compacted(runs: Sequence[Run], dead: Sequence[Run]) -> tuple[Run, ...]:
     """One run without the dead keys."""
-    run = reduce(_merged, runs)
+    run = reduce(merged, runs)
     gone = Run(merged_keys(dead))
     kept = Run(sets.select(run.keys, gone.keys, False))
     if not len(kept):

@@ -14,7 +14,7 @@ from corollary.engines.columnar import sets
 from corollary.engines.columnar.facts import ColumnarFacts, Space
 from corollary.engines.columnar.join import Table
 from corollary.engines.columnar.kernels import Keys
-from corollary.engines.columnar.relation import Relation, Run, as_set
+from corollary.engines.columnar.relation import Relation, Run, as_set, merged
 from corollary.lang.stratify import Predicate
 
 _SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
@@ -146,5 +146,5 @@ def unite(runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int) -> Run:
     while len(runs) > 1:  # the smallest two first
         runs.sort(key=len, reverse=True)
         right, left = runs.pop(), runs.pop()
-        runs.append(Run(sets.merge(left.keys, right.keys)))
+        runs.append(merged(left, right))
     return runs[0]

@@ -86,17 +86,17 @@ def current_facts(rows: DataFrame, width: int) -> DataFrame:
     # One number, which Spark can keep in a hash table: it would sort all rows for a struct.
     said = f.col("explicit").cast("long") * 2 + f.col("deleted").cast("long")
     last = f.max(f.col("version") * 4 + said).alias("last")
-    chosen = [*keys, f.expr("(last & 2) != 0 AS explicit"), f.expr("(last & 1) != 0 AS deleted")]
+    chosen = [*keys, "(last & 2) != 0 AS explicit", "(last & 1) != 0 AS deleted"]
     if not later:
         alive = rows
     elif later <= _LATER and min(sizes) == most:
-        new = rows.where(f.col("version") > most).groupBy(*keys).agg(last).select(*chosen)
+        new = rows.where(f.col("version") > most).groupBy(*keys).agg(last).selectExpr(*chosen)
         same = [f.col(f"old.{key}").eqNullSafe(f.col(f"new.{key}")) for key in keys]
         old = rows.where(f.col("version") == most).alias("old")
         kept = old.join(f.broadcast(new).alias("new"), reduce(and_, same), "left_anti")
         alive = kept.select(*keys, "explicit", "deleted").union(new)
     else:
-        alive = rows.groupBy(*keys).agg(last).select(*chosen)
+        alive = rows.groupBy(*keys).agg(last).selectExpr(*chosen)
     return alive.where("NOT deleted").select(*keys, "explicit")
 
 
