@@ -227,7 +227,7 @@ def test_streams_on_spark(seed: int) -> None:
 @pytest.mark.xdist_group("spark")
 def test_the_peers_of_the_benchmark_find_the_same() -> None:
     """Joins of DataFrames, and the functions that they are compared with, over one frame."""
-    from benchmarks import spark_graphs
+    from benchmarks import dag, spark_graphs
     from tests.engines.factories import session
 
     graph = spark_graphs.random_edges(12, nodes=14)
@@ -244,7 +244,7 @@ def test_the_peers_of_the_benchmark_find_the_same() -> None:
     wanted = dict(zip(nodes.tolist(), nodes[first].tolist(), strict=True))
     assert {row["node"]: row["least"] for row in table} == wanted
     closed = materialize(
-        Program.parse(spark_graphs.LINEAR),
+        Program.parse(dag.LINEAR),
         (engine := ColumnarEngine(Dictionary())).facts({edge: graph}),
         engine,
     )

@@ -421,7 +421,7 @@ def _complete(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> No
         held.complete[predicate, column] = ids if known is None else np.union1d(known, ids)
 
 
-def merged(workspace: Workspace, frame: DataFrame, combine: Combine) -> Base:
+def merged(workspace: Workspace, frame: DataFrame, combine: OverArrow) -> Base:
     """Chunks exchanged and combined, as a base."""
     kept, reports = workspace.settled(workspace.over(workspace.exchanged(frame), combine))
     return Base.of(workspace, [kept], *counts_of(workspace, reports))

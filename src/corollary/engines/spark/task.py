@@ -393,6 +393,7 @@ class Combine:
             one, two = (np.concatenate([_none(key), *s.pop(key, [])]) for s in sides.values())
             if self.counted:
                 rows = summed(one)
+                rows = rows[rows[:, -1] != 0]
             else:
                 relation = relation_of(key)
                 a, b = (engine.facts({relation: t} if len(t) else {}) for t in (one, two))
@@ -418,7 +419,7 @@ def summed(rows: Ids) -> Ids:
     if not len(rows):
         return rows
     if rows.shape[1] == 1:
-        return np.array([[rows.sum()]], np.uint32)
+        return rows.sum(dtype=np.uint32).reshape(1, 1)
     keys = keys_of(rows[:, :-1])
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
