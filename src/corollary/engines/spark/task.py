@@ -419,7 +419,7 @@ def summed(rows: Ids) -> Ids:
     if not len(rows):
         return rows
     if rows.shape[1] == 1:
-        return rows.sum(dtype=np.uint32).reshape(1, 1)
+        return np.full((1, 1), rows.sum(dtype=np.uint32))
     keys = keys_of(rows[:, :-1])
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
