@@ -430,6 +430,7 @@ class Home:
     type_id: int
     partitions: int
     counted: bool = False  # whether to report how many facts there are, which are no duplicates
+    # Facts of other relations are left out, and the names reported.
 
     def __call__(self, batches: Batches) -> Batches:
         out = Gathering()
@@ -450,12 +451,16 @@ class Home:
             if waiting > 1 << 23:
                 self._send(out, parts, counts)
                 yield from out.take()
-                parts, waiting = {}, 0
+                parts, waiting = {name: [] for name in parts}, 0
         self._send(out, parts, counts)
         yield from out.take()
+        report: dict[str, Any] = {"unknown": [name for name in parts if self._number(name) is None]}
         if self.counted:
-            found = [[list(key), count] for key, count in counts.items()]
-            yield report_of(0, json.dumps({"counts": found}).encode())
+            report["counts"] = [[list(key), count] for key, count in counts.items()]
+        yield report_of(0, json.dumps(report).encode())
+
+    def _number(self, name: str) -> int | None:
+        return TRIPLE_NUMBER if name == self.triples else self.relations.get(name)
 
     def _rows(self, name: str, table: pa.RecordBatch) -> Ids:
         columns = []
@@ -470,11 +475,14 @@ class Home:
 
     def _send(self, out: Gathering, parts: dict[str, list[Ids]], counts: dict[Key, int]) -> None:
         for name, rows in parts.items():
+            number = self._number(name)
+            if number is None or not rows:
+                continue
             table = np.concatenate(rows)
-            if name == self.triples:
+            if number == TRIPLE_NUMBER:
                 found = split_triples(table, self.type_id)
             else:
-                found = iter([((self.relations[name], NONE, NONE, table.shape[1]), table)])
+                found = iter([((number, NONE, NONE, table.shape[1]), table)])
             for key, part in found:
                 out.send(DERIVED, key, part, 0, self.partitions)
                 counts[key] = counts.get(key, 0) + len(part)
