@@ -83,6 +83,8 @@ def materialize(
         on_report=on_round,
         **options,
     )
+    for relation in program.arities:
+        engine.workspace.number(relation)  # a relation that has a number is read without asking
     explicit = engine.read(frame)
     make = Specialized if specialize and is_specializable(program) else Maintainer
     keeper: Any = make(

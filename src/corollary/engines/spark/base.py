@@ -423,5 +423,12 @@ def _complete(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> No
 
 def merged(workspace: Workspace, frame: DataFrame, combine: OverArrow) -> Base:
     """Chunks exchanged and combined, as a base."""
+    return merged_with_reports(workspace, frame, combine)[0]
+
+
+def merged_with_reports(
+    workspace: Workspace, frame: DataFrame, combine: OverArrow
+) -> tuple[Base, list[dict[str, Any]]]:
+    """The same, with what tasks have reported."""
     kept, reports = workspace.settled(workspace.over(workspace.exchanged(frame), combine))
-    return Base.of(workspace, [kept], *counts_of(workspace, reports))
+    return Base.of(workspace, [kept], *counts_of(workspace, reports)), reports

@@ -25,7 +25,7 @@ from corollary.engines.spark.components import components, reconnected
 from corollary.engines.spark.counts import CountsOfRows, SparkCounts
 from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, RoundReport
 from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
-from corollary.engines.spark.frames import read, write
+from corollary.engines.spark.frames import read, read_distinct, read_few, write
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, NONE, STATE
 from corollary.engines.spark.plan import AtomOf, Source
@@ -199,33 +199,21 @@ class SparkEngine:
         several: bool = False,
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds, rule by rule."""
+        rules = [rule for rule in rules if len(heads.only([rule.head.predicate]))]
+        views = self._supporting(rules, heads, within, negative, unproved)
         for rule in rules:
             body = [p.predicate for p in rule.body]
             absent = [p.predicate for p in (*rule.negated, *_grouped(rule))]
-            asked = heads.only([rule.head.predicate])
             sets = {
-                "h": asked,
+                "h": heads.only([rule.head.predicate]),
                 "f": within.only(body),
                 "n": (within if negative is None else negative).only(absent),
                 "p": None if unproved is None else unproved.only(body),
             }
-            if not len(asked):
-                continue
-            if self._fits(sets.values()):
-                h, f, n, p = (None if s is None else s.local() for s in sets.values())
+            if views is not None or self._fits(sets.values()):
+                h, f, n, p = views or (None if s is None else s.local() for s in sets.values())
                 yield from self.workspace.embedded.support(
                     [rule], h, within=f, negative=n, unproved=p, several=several
-                )
-                continue
-            if (views := self._supporting(rule, sets)) is not None:
-                f, n, p = views
-                yield from self.workspace.embedded.support(
-                    [rule],
-                    asked.local(),
-                    within=f,
-                    negative=n,
-                    unproved=p,
-                    several=several,
                 )
                 continue
             translation = self._translation(sets, [rule])
@@ -398,20 +386,33 @@ class SparkEngine:
         return Derived(total.apart_from(facts), instances, rounds)
 
     def _supporting(
-        self, rule: CompiledRule, sets: Mapping[str, SparkFacts | None]
-    ) -> tuple[Any, Any, Any] | None:
-        """What `support` needs of many facts for few heads; None if that is too much."""
-        heads, facts, unproved = sets["h"], sets["f"], sets["p"]
-        assert heads is not None
-        assert facts is not None
-        few = [heads] if unproved is None else [heads, unproved]
-        if rule.groupings or not all(map(self._is_few, few)):
+        self,
+        rules: Sequence[CompiledRule],
+        heads: SparkFacts,
+        within: SparkFacts,
+        negative: SparkFacts | None,
+        unproved: SparkFacts | None,
+    ) -> tuple[Any, Any, Any, Any] | None:
+        """The heads and what `support` needs of many facts for few heads.
+
+        It is looked up for all rules together. None if that is too much, or not worth a job.
+        """
+        if not self._is_few(heads) or any(rule.groupings for rule in rules):
             return None
-        p = None if unproved is None else unproved.local()
-        lookups = Lookups(facts, sets["n"], p)
-        lookups.begin(rule, rule.head, heads.local(), rule.body)
+        if self._fits([heads, within, negative, unproved]):
+            return None
+        body = [p.predicate for rule in rules for p in rule.body]
+        absent = [p.predicate for rule in rules for p in rule.negated]
+        lookups = Lookups(
+            within.only(body),
+            (within if negative is None else negative).only(absent),
+            None if unproved is None else unproved.only(body),
+        )
+        own = heads.local()
+        for rule in rules:
+            lookups.begin(rule, rule.head, own, rule.body)
         views = lookups.run()
-        return None if views is None else (*views, p)
+        return None if views is None else (own, *views, lookups.extra)
 
     # -- large operands --------------------------------------------------------------------------
 
@@ -509,6 +510,26 @@ class SparkEngine:
     def read(self, frame: DataFrame, *, triples: str = "triples") -> SparkFacts:
         """The facts of a DataFrame: relation, arg0, arg1, …; duplicates allowed."""
         return read(self.workspace, frame, triples)
+
+    def read_few(
+        self, frame: DataFrame, relations: Collection[str], *, triples: str = "triples"
+    ) -> SparkFacts:
+        """The facts of a DataFrame of few rows, of known relations; duplicates allowed."""
+        return self._kept(read_few(self.workspace, frame, triples, relations))
+
+    def read_stored(
+        self, frame: DataFrame, relations: Collection[str], *, triples: str = "triples"
+    ) -> tuple[SparkFacts, SparkFacts]:
+        """The explicit facts of a DataFrame with a column `explicit`, and all facts.
+
+        There are no duplicates, and these relations. Nothing is exchanged, and the two sets share
+        what they have in common, so that operations between them cost no job.
+        """
+        explicit, others = (
+            read_distinct(self.workspace, frame.where(chosen), triples, relations)
+            for chosen in ("explicit", "NOT explicit")
+        )
+        return explicit, explicit.union(others.apart_from(explicit))
 
     def frame(self, facts: SparkFacts, *, triples: str = "triples", width: int = 3) -> DataFrame:
         """Facts as a DataFrame: relation, arg0, arg1, …"""

@@ -104,13 +104,18 @@ class SparkFacts:
         if cut is None and (few := self._few_of(other)) is not None:
             return few[0]._union(few[1])
         if cut is None:
-            base = self._combined("union", other)
             few = self.small.union(other.small)
+            if len(self.removed):
+                base = self._combined("union", other)
+            else:
+                # What this one has stays where it is, and other sets that have it know that.
+                more = other._combined("difference", self)
+                base = Base(self.workspace, (*self.base.parts, *more.parts))
             return SparkFacts(self.workspace, few.difference(base.present(few)), base)
         mine, common, theirs = cut
-        both = list(common.counts)
-        removed = self.removed.without(both).union(other.removed.without(both))
-        removed = removed.union(self.removed.only(both).intersection(other.removed))
+        ours, others = self._removed_of(common, mine), other._removed_of(common, theirs)
+        removed = self.removed.difference(ours).union(other.removed.difference(others))
+        removed = removed.union(ours.intersection(others))
         few = self.small.union(other.small)
         few = few.difference(theirs.present(self.small)).difference(mine.present(other.small))
         back = removed.intersection(self.small.union(other.small))
@@ -137,11 +142,12 @@ class SparkFacts:
             few = self.small.difference(other.present(self.small))
             gone = base.present(other.small)
             return self._left(SparkFacts(self.workspace, few, base, gone).settled(), other)
-        mine, common, _ = cut
-        both = list(common.counts)
+        mine, common, theirs = cut
+        gone = other._removed_of(common, theirs)
         few = self.small.difference(other.present(self.small))
-        few = few.union(other.removed.only(both).difference(self.removed).difference(other.small))
-        removed = self.removed.without(both).union(mine.present(other.small))
+        few = few.union(gone.difference(self.removed).difference(other.small))
+        removed = self.removed.difference(self._removed_of(common, mine))
+        removed = removed.union(mine.present(other.small))
         return self._left(SparkFacts(self.workspace, few, mine, removed), other)
 
     def intersection(self, other: SparkFacts) -> SparkFacts:
@@ -156,8 +162,8 @@ class SparkFacts:
         if cut is None:
             base = self._combined("intersection", other)
             return SparkFacts(self.workspace, few.difference(base.present(few)), base).settled()
-        _, common, _ = cut
-        gone = self.removed.union(other.removed).only(list(common.counts))
+        mine, common, theirs = cut
+        gone = self._removed_of(common, mine).union(other._removed_of(common, theirs))
         few = few.difference(common.present(few).difference(gone))
         back = few.intersection(gone)
         return SparkFacts(
@@ -193,7 +199,7 @@ class SparkFacts:
 
     def renamed(self, predicate: Predicate, new: Predicate) -> SparkFacts:
         """The facts of one predicate as facts of another one."""
-        own = self.only([predicate])
+        own = self.only([predicate]).settled()
         if own.base is None:
             return SparkFacts(self.workspace, own.small.renamed(predicate, new))
         return SparkFacts(
@@ -243,7 +249,7 @@ class SparkFacts:
         """What only the one base has, what both have, what only the other one has.
 
         None if that takes a job: where both have facts of a predicate in different chunks, unless
-        the sets are known to be apart; or where it is not clear which chunks a removed fact is in.
+        the sets are known to be apart.
         """
         assert self.base is not None
         assert other.base is not None
@@ -260,10 +266,17 @@ class SparkFacts:
         )
         if not apart and left.counts.keys() & right.counts.keys():
             return None
-        gone = {*self.removed.predicates(), *other.removed.predicates()}
-        if any(p in common.counts and (p in left.counts or p in right.counts) for p in gone):
-            return None
         return left, common, right
+
+    def _removed_of(self, part: Base, rest: Base) -> Any:
+        """The removed facts of one of the two parts of the base; they are looked for where needed.
+
+        Who removed a fact has looked for it already, as a rule, and that is remembered.
+        """
+        unclear = [p for p in self.removed.predicates() if p in part.counts and p in rest.counts]
+        clear = [p for p in self.removed.predicates() if p in part.counts and p not in rest.counts]
+        found = self.removed.only(clear)
+        return found.union(part.present(self.removed.only(unclear))) if unclear else found
 
     # -- jobs ------------------------------------------------------------------------------------
 

@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from corollary.engines.spark.base import Workspace, merged
+from corollary.engines.spark.base import Base, Workspace, counts_of, merged_with_reports
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import SCHEMA
-from corollary.engines.spark.task import Combine, Home, Rows, rows_of
+from corollary.engines.spark.task import Combine, Home, Rows, all_of, rows_of
 from corollary.lang.syntax import TRIPLE
 
-__all__ = ["DataFrame", "SparkSession", "read", "write"]
+__all__ = ["DataFrame", "SparkSession", "read", "read_distinct", "read_few", "write"]
 
 
 def read(workspace: Workspace, frame: DataFrame, triples: str) -> SparkFacts:
-    """The facts of a DataFrame; one job, and one more if it has other relations than triples."""
-    columns = sorted((c for c in frame.columns if c.startswith("arg")), key=lambda c: int(c[3:]))
-    frame = frame.select("relation", *columns)
-    others = frame.where(frame.relation != triples).select("relation").distinct().collect()
-    numbers = {row[0]: workspace.number(row[0]) for row in others}
-    home = Home(numbers, triples, workspace.type_id, workspace.partitions)
-    chunks = frame.mapInArrow(home, SCHEMA)
-    base = merged(workspace, chunks, Combine("union", workspace.make))
+    """The facts of a DataFrame; one job, and one more if it has relations that nobody has named."""
+    frame = frame.select("relation", *_arguments(frame))
+    known = [name for name in workspace.names.values() if name != TRIPLE]
+    while True:
+        home = Home(
+            _numbers(workspace, triples, known), triples, workspace.type_id, workspace.partitions
+        )
+        chunks = frame.mapInArrow(home, SCHEMA)
+        base, reports = merged_with_reports(workspace, chunks, Combine("union", workspace.make))
+        unknown = {name for report in reports for name in report.get("unknown", ())}
+        if not unknown:
+            return SparkFacts(workspace, workspace.embedded.facts({}), base).settled()
+        known += sorted(unknown)
+
+
+def read_few(
+    workspace: Workspace, frame: DataFrame, triples: str, relations: Collection[str]
+) -> Any:
+    """The facts of a DataFrame of few rows, on the driver."""
+    home = Home(_numbers(workspace, triples, relations), triples, workspace.type_id, 1)
+    batches = frame.select("relation", *_arguments(frame)).toArrow().to_batches()
+    return workspace.unpacked(all_of(home(iter(batches))))
+
+
+def read_distinct(
+    workspace: Workspace, frame: DataFrame, triples: str, relations: Collection[str]
+) -> SparkFacts:
+    """The facts of a DataFrame without duplicates, of known relations: one job, and no exchange."""
+    numbers = _numbers(workspace, triples, relations)
+    home = Home(numbers, triples, workspace.type_id, workspace.partitions, counted=True)
+    chunks = frame.select("relation", *_arguments(frame)).mapInArrow(home, SCHEMA)
+    kept, reports = workspace.settled(chunks)
+    base = Base.of(workspace, [kept], *counts_of(workspace, reports))
     return SparkFacts(workspace, workspace.embedded.facts({}), base).settled()
 
 
@@ -49,6 +76,14 @@ def write(workspace: Workspace, facts: SparkFacts, triples: str, width: int) -> 
         table = pa.Table.from_batches(batches, pa.schema(fields))
         parts.append(workspace.session.createDataFrame(table))
     return reduce(DataFrame.union, parts)
+
+
+def _arguments(frame: DataFrame) -> list[str]:
+    return sorted((c for c in frame.columns if c.startswith("arg")), key=lambda c: int(c[3:]))
+
+
+def _numbers(workspace: Workspace, triples: str, relations: Collection[str]) -> dict[str, int]:
+    return {name: workspace.number(name) for name in relations if name != triples}
 
 
 def _keys(workspace: Workspace, facts: SparkFacts) -> list[tuple[int, int, int, int]]:

@@ -39,11 +39,11 @@ class Lookups:
     """What instances that begin with few facts can use of `facts` and `negative`."""
 
     def __init__(
-        self, facts: SparkFacts, negative: SparkFacts | None, extra: Any | None = None
+        self, facts: SparkFacts, negative: SparkFacts | None, extra: SparkFacts | None = None
     ) -> None:
         self._facts = facts
         self._negative = facts if negative is None else negative
-        self._extra = extra  # facts of the driver that atoms may also match
+        self._extra = extra  # what atoms may also match
         self._searches: list[_Search] = []
         self._seen: dict[str, Any] = {}
 
@@ -59,6 +59,7 @@ class Lookups:
         """Facts and negative facts for the embedded engine; None if they would be too many."""
         while live := [search for search in self._searches if search.pending]:
             wanted: Wanted = {}
+            also: Wanted = {}
             steps = []
             for search in live:
                 found = self._next(search)
@@ -67,15 +68,20 @@ class Lookups:
                 pattern, column, ids = found
                 if not self._want(wanted, self._facts, pattern, column, ids):
                     return None
+                if self._extra is not None and not self._want(
+                    also, self._extra, pattern, column, ids
+                ):
+                    return None
                 steps.append((search, pattern))
-            if _size(wanted) > MANY:
+            if max(_size(wanted), _size(also)) > MANY:
                 return None
             view = self._view(self._facts, wanted, "f")
+            more = None if self._extra is None else self._view(self._extra, also, "x")
             for search, pattern in steps:
                 search.pending.remove(pattern)
                 parts = self._tables(view, pattern)
-                if self._extra is not None:
-                    parts += self._tables(self._extra, pattern)
+                if more is not None:
+                    parts += self._tables(more, pattern)
                 values = _bound(pattern, parts, search.values)
                 if values is None:
                     search.pending, search.negated = [], ()
@@ -90,6 +96,11 @@ class Lookups:
         if _size(wanted) > MANY:
             return None
         return self._view(self._facts, {}, "f"), self._view(self._negative, wanted, "n")
+
+    @property
+    def extra(self) -> Any | None:
+        """Of what atoms may also match, what was looked up."""
+        return None if self._extra is None else self._view(self._extra, {}, "x")
 
     def _next(self, search: _Search) -> tuple[Pattern, int | None, Ids] | None:
         """The atom with the fewest values in one of its columns."""

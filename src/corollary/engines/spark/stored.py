@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from pyspark.sql import functions as f
 __all__ = ["DataFrame", "SparkSession"]
 
 TERM_COLUMNS = "id long, term string, hash long"
+_LATER = 1_000_000  # rows of later versions that every task may have
 
 
 def arguments(width: int) -> list[str]:
@@ -71,17 +74,28 @@ def change_rows(facts: DataFrame, width: int, change: str, version: int, commit:
 
 
 def current_facts(rows: DataFrame, width: int) -> DataFrame:
-    """Of the rows of each fact the one with the highest version, less the deleted ones."""
-    if rows.select("version").distinct().limit(2).count() < 2:
+    """Of the rows of each fact the one with the highest version, less the deleted ones.
+
+    Where one version has most of the rows and all others are later, as after a build and some
+    updates, the later rows are sent to where the many are, which stay where they are.
+    """
+    keys = ["relation", *arguments(width)]
+    sizes = {row[0]: row[1] for row in rows.groupBy("version").count().collect()}
+    most = max(sizes, key=lambda version: sizes[version], default=0)
+    later = sum(sizes.values()) - sizes.get(most, 0)
+    last = f.max_by(f.struct("explicit", "deleted"), f.col("version")).alias("last")
+    chosen = [*keys, "last.explicit", "last.deleted"]
+    if not later:
         alive = rows
+    elif later <= _LATER and min(sizes) == most:
+        new = rows.where(f.col("version") > most).groupBy(*keys).agg(last).select(*chosen)
+        same = [f.col(f"old.{key}").eqNullSafe(f.col(f"new.{key}")) for key in keys]
+        old = rows.where(f.col("version") == most).alias("old")
+        kept = old.join(f.broadcast(new).alias("new"), reduce(and_, same), "left_anti")
+        alive = kept.select(*keys, "explicit", "deleted").union(new)
     else:
-        last = f.max_by(f.struct("explicit", "deleted"), f.col("version")).alias("last")
-        alive = (
-            rows.groupBy("relation", *arguments(width))
-            .agg(last)
-            .select("relation", *arguments(width), "last.explicit", "last.deleted")
-        )
-    return alive.where("NOT deleted").select("relation", *arguments(width), "explicit")
+        alive = rows.groupBy(*keys).agg(last).select(*chosen)
+    return alive.where("NOT deleted").select(*keys, "explicit")
 
 
 def counts(rows: DataFrame) -> dict[str, tuple[int, int]]:

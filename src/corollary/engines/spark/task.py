@@ -437,10 +437,13 @@ class Home:
     triples: str  # what the relation of triples is called
     type_id: int
     partitions: int
+    counted: bool = False  # whether to report how many facts there are, which are no duplicates
+    # Facts of other relations are left out, and the names reported.
 
     def __call__(self, batches: Batches) -> Batches:
         out = Gathering()
         parts: dict[str, list[Ids]] = {}
+        counts: dict[Key, int] = {}
         waiting = 0
         for batch in batches:
             names = batch.column(0)
@@ -454,11 +457,18 @@ class Home:
                 parts.setdefault(name, []).append(rows)
                 waiting += rows.size
             if waiting > 1 << 23:
-                self._send(out, parts)
+                self._send(out, parts, counts)
                 yield from out.take()
-                parts, waiting = {}, 0
-        self._send(out, parts)
+                parts, waiting = {name: [] for name in parts}, 0
+        self._send(out, parts, counts)
         yield from out.take()
+        report: dict[str, Any] = {"unknown": [name for name in parts if self._number(name) is None]}
+        if self.counted:
+            report["counts"] = [[list(key), count] for key, count in counts.items()]
+        yield report_of(0, json.dumps(report).encode())
+
+    def _number(self, name: str) -> int | None:
+        return TRIPLE_NUMBER if name == self.triples else self.relations.get(name)
 
     def _rows(self, name: str, table: pa.RecordBatch) -> Ids:
         columns = []
@@ -471,15 +481,19 @@ class Home:
             return np.zeros((table.num_rows, 0), np.uint32)
         return np.stack(columns, axis=1)
 
-    def _send(self, out: Gathering, parts: dict[str, list[Ids]]) -> None:
+    def _send(self, out: Gathering, parts: dict[str, list[Ids]], counts: dict[Key, int]) -> None:
         for name, rows in parts.items():
+            number = self._number(name)
+            if number is None or not rows:
+                continue
             table = np.concatenate(rows)
-            if name == self.triples:
-                for key, part in split_triples(table, self.type_id):
-                    out.send(DERIVED, key, part, 0, self.partitions)
+            if number == TRIPLE_NUMBER:
+                found = split_triples(table, self.type_id)
             else:
-                number = self.relations[name]
-                out.send(DERIVED, (number, NONE, NONE, table.shape[1]), table, 0, self.partitions)
+                found = iter([((number, NONE, NONE, table.shape[1]), table)])
+            for key, part in found:
+                out.send(DERIVED, key, part, 0, self.partitions)
+                counts[key] = counts.get(key, 0) + len(part)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from corollary.knowledge_base.spark.built import Built
 from corollary.knowledge_base.spark.load import GONE, Loaded, load
 from corollary.knowledge_base.spark.parts import SourceReader
 from corollary.knowledge_base.spark.pipeline import add_new_terms, add_terms, dictionary_of
-from corollary.knowledge_base.spark.sessions import cores_of, started
+from corollary.knowledge_base.spark.sessions import cores_of, started, steady
 from corollary.knowledge_base.spark.sources import Inputs, gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stages
 from corollary.knowledge_base.stored import Difference, counted
@@ -33,6 +33,8 @@ from corollary.rdf.specialize import is_specializable
 from corollary.rdf.triples import OnError
 from corollary.store import Snapshot, Statistics, Store, Writer
 from corollary.store.layout import DELETED, MODES
+
+_FEW = 100_000  # changed facts that the driver takes at once
 
 
 def update(
@@ -73,52 +75,53 @@ def update(
     before, added, removed = _programs(snapshot, inserted, deleted, add_rules, remove_rules)
     program = before.removed(*removed).added(*added)
     reader = SourceReader(on_error, keep_labels, arities | dict(program.arities))
-    loaded = load(
-        session,
-        inserted,
-        Program.of([*dict.fromkeys((*_statements(before), *_statements(program)))]),
-        reader,
-        stages,
-        first=writer.first_term,
-        terms=read_files(session, snapshot.term_files(), stored.TERM_COLUMNS),
-        cores=cores,
-        deleted=deleted,
-    )
-    try:
-        writer.reserve(loaded.width)
-        terms = add_terms(session, writer, loaded, stages)
-        dictionary = dictionary_of(loaded, terms)
-        with stages.stage("update") as stage, explained("update"):
-            engine = SparkEngine(dictionary, ColumnarEngine, session)
-            difference, done = _maintained(
-                engine, snapshot, loaded, before, added, removed, algorithm
-            )
-            statistics = done.statistics
-            assert statistics is not None, "an update has statistics"
-            stage.rounds = statistics.rounds
-        with stages.stage("commit") as stage, explained("commit"):
-            add_new_terms(writer, dictionary)
-            stage.rows = _write(writer, difference, engine, loaded.constants[TYPE])
-            made = Statistics(
-                counted(snapshot.statistics.relations, difference, _widths(loaded, program)),
-                sum(map(len, difference.inserted)),
-                sum(map(len, difference.deleted)),
-                statistics.algorithm,
-                statistics.reason,
-                "spark",
-                statistics.rounds,
-                dict(statistics.derivations),
-                stages.seconds,
-            )
-            version = writer.commit(
-                program=None if program == before else program,
-                prefixes={**loaded.prefixes, **before.prefixes},
-                statistics=made,
-                message=message or "",
-                batch=batch,
-            )
-    finally:
-        loaded.release()
+    with steady(session):
+        loaded = load(
+            session,
+            inserted,
+            Program.of([*dict.fromkeys((*_statements(before), *_statements(program)))]),
+            reader,
+            stages,
+            first=writer.first_term,
+            terms=read_files(session, snapshot.term_files(), stored.TERM_COLUMNS),
+            cores=cores,
+            deleted=deleted,
+        )
+        try:
+            writer.reserve(loaded.width)
+            terms = add_terms(session, writer, loaded, stages)
+            dictionary = dictionary_of(loaded, terms)
+            with stages.stage("update") as stage, explained("update"):
+                engine = SparkEngine(dictionary, ColumnarEngine, session, terms=terms)
+                difference, done = _maintained(
+                    engine, snapshot, loaded, before, added, removed, algorithm
+                )
+                statistics = done.statistics
+                assert statistics is not None, "an update has statistics"
+                stage.rounds = statistics.rounds
+            with stages.stage("commit") as stage, explained("commit"):
+                add_new_terms(writer, dictionary)
+                stage.rows = _write(writer, difference, engine, loaded.constants[TYPE])
+                made = Statistics(
+                    counted(snapshot.statistics.relations, difference, _widths(loaded, program)),
+                    sum(map(len, difference.inserted)),
+                    sum(map(len, difference.deleted)),
+                    statistics.algorithm,
+                    statistics.reason,
+                    "spark",
+                    statistics.rounds,
+                    dict(statistics.derivations),
+                    stages.seconds,
+                )
+                version = writer.commit(
+                    program=None if program == before else program,
+                    prefixes={**loaded.prefixes, **before.prefixes},
+                    statistics=made,
+                    message=message or "",
+                    batch=batch,
+                )
+        finally:
+            loaded.release()
     return Built(
         version,
         made.explicit,
@@ -150,20 +153,26 @@ def _maintained(
     width = snapshot.schema.names.index("explicit") - 1
     rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
     facts = stored.current_facts(rows, width)
-    known = engine.read(facts.drop("explicit"))
-    explicit = engine.read(facts.where("explicit").drop("explicit"))
+    explicit, known = engine.read_stored(facts, snapshot.statistics.relations)
     make = Specialized if is_specializable(before) else Maintainer
     kept = make(before, explicit, engine, algorithm=algorithm, known=known)
     if isinstance(kept, Maintainer):
         kept.begin()
-    asked = Changes(
-        engine.read(_chosen(loaded.facts, gone=False)),
-        engine.read(_chosen(loaded.facts, gone=True)),
-        added,
-        removed,
-    )
+    inserted, deleted = (_changed(engine, loaded, gone=gone) for gone in (False, True))
+    asked = Changes(inserted, deleted, added, removed)
     done = kept.update(asked)
     return Difference.of(done, asked, explicit, kept.explicit), done
+
+
+def _changed(engine: Any, loaded: Loaded, *, gone: bool) -> Any:
+    """The inserted or the deleted facts."""
+    rows = {name: count for name, count in loaded.rows.items() if name.startswith(GONE) is gone}
+    if not sum(rows.values()):
+        return engine.facts({})
+    frame = _chosen(loaded.facts, gone=gone)
+    if sum(rows.values()) > _FEW:
+        return engine.read(frame)
+    return engine.read_few(frame, [name.removeprefix(GONE) for name in rows])
 
 
 def _chosen(facts: DataFrame, *, gone: bool) -> DataFrame:
