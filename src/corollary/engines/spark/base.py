@@ -37,12 +37,11 @@ from corollary.engines.spark.task import (
     Embedded,
     Fetch,
     OverArrow,
-    Select,
-    Shortened,
     all_of,
     by_partition,
 )
 from corollary.engines.spark.terms import TermTable
+from corollary.engines.spark.views import Select, Shortened
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE
 

@@ -27,7 +27,6 @@ from corollary.engines.spark.packing import (
     STATE,
     Gathering,
     Key,
-    Packed,
     chunks_of,
     partition_of,
     report_of,
@@ -524,37 +523,6 @@ def rows_of(key: Key, rows: Ids, names: Mapping[int, str], width: int) -> Batche
     fields = ["relation", *(f"arg{at}" for at in range(width))]
     if n:
         yield pa.RecordBatch.from_arrays([relation, *arrays], fields)
-
-
-@dataclass(frozen=True)
-class Select:
-    """Facts of some relations, less those that were removed, as chunks of another kind."""
-
-    kind: int
-    chosen: frozenset[Key]
-    removed: Packed
-    renamed: Mapping[Key, Key] | None = None
-
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for partition, _, key, rows in chunks_of(batches):
-            if key in self.chosen:
-                gone = self.removed.get(key)
-                left = rows if gone is None else difference_of(rows, gone)
-                name = key if self.renamed is None else self.renamed[key]
-                out.add(partition, self.kind, name, left)
-        yield from out.take()
-
-
-@dataclass(frozen=True)
-class Shortened:
-    """Tables without their last column."""
-
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for partition, kind, key, rows in chunks_of(batches):
-            out.add(partition, kind, (*key[:3], key[3] - 1), rows[:, :-1])
-        yield from out.take()
 
 
 @dataclass(frozen=True)

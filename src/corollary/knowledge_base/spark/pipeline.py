@@ -182,6 +182,7 @@ def derived(
             dictionary,
             session=session,
             partitions=partitions,
+            rows=sum(loaded.rows.values()),
             terms=terms,
             on_round=lambda report: stages.tell(_round(report)),
         )

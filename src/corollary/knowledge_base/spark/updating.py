@@ -153,6 +153,7 @@ def _maintained(
     width = snapshot.schema.names.index("explicit") - 1
     rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
     facts = stored.current_facts(rows, width)
+    engine.workspace.suit(snapshot.statistics.facts)
     explicit, known = engine.read_stored(facts, snapshot.statistics.relations)
     make = Specialized if is_specializable(before) else Maintainer
     kept = make(before, explicit, engine, algorithm=algorithm, known=known)
