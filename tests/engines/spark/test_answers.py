@@ -56,10 +56,10 @@ def answered(terms: list[Constant], dictionary: Dictionary, partitions: int) -> 
     for key, condition in CONDITIONS.items():
         answers = Source("k", key)
         plan.place(answers, 0)
-        asked[key] = Asked(answers, (condition,), (0,))
+        asked[key] = Asked(answers, condition.expression)
     values = Source("k", (4, NONE, NONE, 2))
     plan.place(values, 1)
-    asked[VALUES] = Asked(values, (), (0,))
+    asked[VALUES] = Asked(values)
     ids = dictionary.encode(terms)
     distinct = np.unique(ids)
     table = pa.record_batch(
@@ -97,11 +97,11 @@ def test_tasks_answer_as_the_driver_does(terms: list[Constant], partitions: int)
     found = answered(terms, dictionary, partitions)
     ids = dictionary.encode(terms)
     for key, condition in CONDITIONS.items():
-        expected = Asked(Source("k", key), (condition,), (0,)).rows(ids[:, None], dictionary)
+        expected = Asked(Source("k", key), condition.expression).rows(ids[:, None], dictionary)
         rows = found.get(key, np.zeros((0, 1), np.uint32))
         assert sorted(rows.ravel().tolist()) == sorted(expected.ravel().tolist())
     numbers = dict(found.get((4, NONE, NONE, 2), np.zeros((0, 2), np.uint32)).tolist())
-    driver = dict(Asked(Source("k", VALUES), (), (0,)).rows(ids[:, None], dictionary).tolist())
+    driver = dict(Asked(Source("k", VALUES)).rows(ids[:, None], dictionary).tolist())
     assert numbers.keys() == driver.keys(), "those that have a value"
     known = sorted(numbers)
     for one, two in ((one, two) for one in known for two in known):

@@ -27,7 +27,7 @@ from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, Roun
 from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, read_distinct, read_few, write
 from corollary.engines.spark.lookups import Lookups
-from corollary.engines.spark.packing import FRESH, NONE, STATE
+from corollary.engines.spark.packing import FRESH, STATE
 from corollary.engines.spark.plan import AtomOf, Source
 from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.task import Embedded
