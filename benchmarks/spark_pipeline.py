@@ -1,17 +1,20 @@
 """The pipeline on Spark: LUBM by owl-rl from files to a committed version, stage by stage.
 
-Every build is a process of its own, from the start of the session on, with `local[2]`. Its result
-is compared with that of the embedded engine by a hash of all facts up to `COMPARED` universities.
-The growth of a row is its time per triple in relation to that of the smallest scale. Then 100 and
-100,000 triples are deleted on Spark, and what that took is compared with the build.
+Every build is a process of its own, from the start of the session on, with `local[2]`; the result
+at the smallest scale is compared with that of the embedded engine by a hash of all facts. The
+growth of a row is its time per triple in relation to that of the smallest scale. Of each stage
+there is a profile: the jobs, what their tasks took together, and how long no job ran, which is what
+the driver took; the slowest one is marked. Then 100 and 100,000 triples are deleted on Spark in a
+session that is warm, and what that took is compared with the build.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +32,6 @@ from corollary.knowledge_base.rules import read_rules
 from corollary.store import Store
 from corollary.store.term_hash import hashes
 
-COMPARED = 20  # universities; above, the embedded engine takes memory that the benchmark may lack
 UPDATES = (100, 100_000)
 _RULES = "owl-rl"
 _SEED = 1
@@ -41,12 +43,13 @@ def run(options: Options) -> Iterator[Row]:
     """Builds of each scale, then updates of each."""
     first: float | None = None
     for scale in options.scales:
+        compare = scale == min(options.scales)
         with tempfile.TemporaryDirectory() as folder:
             data, store = Path(folder) / "data", Path(folder) / "store"
             write(DATASET, data, scale=scale, seed=_SEED)
             about: Row = {"case": "build", "scale": scale}
             built = isolated(
-                build, timeout=options.timeout, data=str(data), store=str(store), scale=scale
+                build, timeout=options.timeout, data=str(data), store=str(store), compare=compare
             )
             if "failed" in built:
                 yield about | built
@@ -56,83 +59,170 @@ def run(options: Options) -> Iterator[Row]:
             first = first or rate
             yield about | built | {"growth": rate / first}
             for stage in stages:
-                target = _TARGETS.get(stage["name"])
-                yield {
-                    "case": "stage",
-                    "scale": scale,
-                    "stage": stage["name"],
-                    "rows": stage["rows"],
-                    "seconds": stage["seconds"],
-                    "rows_per_second": stage["rows"] / max(stage["seconds"], 1e-3),
-                    "target": target,
-                    "bytes": stage["bytes"],
-                    "rounds": stage["rounds"],
-                    "skew": stage["skew"],
-                }
-            for count in UPDATES:
-                done = isolated(
-                    update,
-                    timeout=options.timeout,
-                    data=str(data),
-                    store=str(store),
-                    count=count,
-                    compare=scale <= COMPARED,
-                )
-                share = done["seconds"] / built["seconds"] if "seconds" in done else None
-                yield {"case": "update", "scale": scale, "changed": count} | done | {"share": share}
+                yield {"case": "stage", "scale": scale, **stage}
+            done = isolated(
+                update,
+                timeout=options.timeout,
+                data=str(data),
+                store=str(store),
+                counts=UPDATES,
+                compare=compare,
+            )
+            for row in done.get("rows", [done]):
+                share = row["seconds"] / built["seconds"] if "seconds" in row else None
+                yield {"case": "update", "scale": scale} | row | {"share": share}
 
 
-def build(data: str, store: str, scale: int) -> Row:
+def build(data: str, store: str, compare: bool) -> Row:
     """One build, everything from the start of the session to the commit."""
     from corollary import spark
 
     files = [str(Path(data) / "*.nt")]
-    started = time.perf_counter()
-    done = spark.build(store, files, rules=_RULES, master="local[2]")
+    ends: dict[str, float] = {}  # when stages ended
+
+    def note(text: str) -> None:
+        ends.setdefault(text.partition(":")[0], time.time())
+
+    started, began = time.perf_counter(), time.time()
+    done = spark.build(
+        store,
+        files,
+        rules=_RULES,
+        master="local[2]",
+        on_progress=note,
+    )
     seconds = time.perf_counter() - started
-    peak = peak_bytes()
-    row: Row = {
+    peak, heap = peak_bytes(), heap_peak()
+    jobs = jobs_of_session()
+    stages = []
+    for stage in done.stages:
+        end = ends[stage.name]
+        target = _TARGETS.get(stage.name)
+        about = stage.to_json()
+        stages.append(
+            {
+                "stage": about.pop("name"),
+                **about,
+                "rows_per_second": stage.rows / max(stage.seconds, 1e-3),
+                "target": target,
+                **profile(jobs, began, end),
+            }
+        )
+        began = end
+    slowest = max(stages, key=lambda row: row["seconds"])
+    for row in stages:
+        row["slowest"] = row is slowest
+    result: Row = {
         "explicit": done.explicit,
         "facts": done.facts,
         "rounds": done.rounds,
         "seconds": seconds,
         "triples_per_second": done.explicit / seconds,
+        "jobs": len(jobs),
         "driver_peak_bytes": peak,
+        "heap_peak_bytes": heap,
+        "slowest": slowest["stage"],
         "correct": None,
-        "stages": [stage.to_json() for stage in done.stages],
+        "stages": stages,
     }
-    if scale <= COMPARED:
+    if compare:
         kb = KnowledgeBase(read_rules(_RULES))
         kb.load(*files)
         own = Path(store).with_name("embedded")
         kb.save(own)
-        row["correct"] = hash_of(store) == hash_of(own)
-    return row
+        result["correct"] = hash_of(store) == hash_of(own)
+    return result
 
 
-def update(data: str, store: str, count: int, compare: bool) -> Row:
+def update(data: str, store: str, counts: Sequence[int], compare: bool) -> Row:
     """Deletes triples on Spark; the embedded engine does the same to a copy."""
     from corollary import spark
 
-    gone = Path(data).with_name(f"gone-{count}.nt")
-    with (Path(data) / "University0.nt").open("rb") as lines, gone.open("wb") as out:
-        out.writelines(line for number, line in enumerate(lines) if number < count)
+    rows: list[Row] = []
     spark.update(store, insert=[], delete=[], master="local[2]")  # the session is warm afterwards
-    started = time.perf_counter()
-    done = spark.update(store, delete=[str(gone)], message=f"{count} triples")
-    row: Row = {
-        "seconds": time.perf_counter() - started,
-        "deleted": done.deleted,
-        "rounds": done.rounds,
-        "algorithm": done.algorithm,
-        "correct": None,
+    lines = (Path(data) / "University0.nt").read_bytes().splitlines(keepends=True)
+    known = len(jobs_of_session())
+    for count in counts:
+        gone = Path(data).with_name(f"gone-{count}.nt")
+        gone.write_bytes(b"".join(lines[:count]))
+        lines = lines[count:] or lines
+        started = time.perf_counter()
+        done = spark.update(store, delete=[str(gone)], message=f"{count} triples")
+        row: Row = {
+            "changed": count,
+            "seconds": time.perf_counter() - started,
+            "deleted": done.deleted,
+            "rounds": done.rounds,
+            "jobs": len(jobs_of_session()) - known,
+            "algorithm": done.algorithm,
+            "stages": {stage.name: round(stage.seconds, 2) for stage in done.stages},
+            "driver_peak_bytes": peak_bytes(),
+            "correct": None,
+        }
+        known += row["jobs"]
+        if compare:
+            own = Path(store).with_name("embedded")
+            with KnowledgeBase.open(own).transaction() as tx:
+                tx.delete_from(str(gone))
+            row["correct"] = hash_of(store) == hash_of(own)
+        rows.append(row)
+    return {"rows": rows}
+
+
+Job = tuple[float, float, float]  # when it began, when it ended, seconds of its tasks
+
+
+def jobs_of_session() -> list[Job]:
+    """What the session that runs has done, from what Spark knows about itself."""
+    store, gateway = _java()
+    arrays, jvm = gateway.new_array(gateway.jvm.double, 0), gateway.jvm
+    nothing = jvm.java.util.ArrayList()
+    tasks: dict[int, float] = {}
+    for stage in _each(store.stageList(None, False, False, arrays, nothing)):
+        tasks[stage.stageId()] = tasks.get(stage.stageId(), 0) + stage.executorRunTime() / 1000
+    found = []
+    for job in _each(store.jobsList(None)):
+        began, ended = job.submissionTime(), job.completionTime()
+        if began.isDefined() and ended.isDefined():
+            spent = sum(tasks.pop(number, 0.0) for number in _each(job.stageIds()))
+            found.append((began.get().getTime() / 1000, ended.get().getTime() / 1000, spent))
+    return sorted(found)
+
+
+def profile(jobs: Sequence[Job], began: float, ended: float) -> Row:
+    """Of the jobs between two times: how many, what their tasks took, and when none ran."""
+    inside = [job for job in jobs if began <= job[0] < ended]
+    idle, at = 0.0, began
+    for start, end, _ in inside:
+        idle += max(0.0, start - at)
+        at = max(at, end)
+    return {
+        "jobs": len(inside),
+        "task_seconds": sum(job[2] for job in inside),
+        "driver_seconds": idle + max(0.0, ended - at),
     }
-    own = Path(store).with_name("embedded")
-    if compare:
-        with KnowledgeBase.open(own).transaction() as tx:
-            tx.delete_from(str(gone))
-        row["correct"] = hash_of(store) == hash_of(own)
-    return row
+
+
+def heap_peak() -> int:
+    """The most bytes that Java's heap has held, tasks included, which share it here."""
+    _, gateway = _java()
+    pools = gateway.jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    return sum(
+        int(pool.getPeakUsage().getUsed()) for pool in pools if str(pool.getType().name()) == "HEAP"
+    )
+
+
+def _java() -> tuple[Any, Any]:
+    from pyspark.sql import SparkSession
+
+    session: Any = SparkSession.getActiveSession()
+    context = session.sparkContext
+    return context._jsc.sc().statusStore(), context._gateway
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    for at in range(sequence.size()):
+        yield sequence.apply(at)
 
 
 def hash_of(path: str | Path) -> int:

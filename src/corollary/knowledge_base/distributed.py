@@ -58,6 +58,7 @@ def materialize(
     specialize: bool = True,
     session: SparkSession | None = None,
     partitions: int | None = None,
+    rows: int = 0,
     algorithm: str = "auto",
     modules: bool = True,
     make: Callable[..., Any] | None = None,
@@ -71,8 +72,9 @@ def materialize(
     variable properties or classes is written out for the schema that the facts hold, unless
     `specialize` is false. Strata are as few as negation allows: each costs some jobs. `algorithm`
     and `modules` are those of updates that follow; without modules, a small one is not closed again
-    (`fp` and `bf` then take some twenty to thirty jobs, whatever the size of the data). `make` is
-    what keeps the facts, if not all that follow are kept. Other `options` are those of
+    (`fp` and `bf` then take some twenty to thirty jobs, whatever the size of the data). `rows` are
+    about how many rows the frame has, for as many `partitions` as they need if that is not given.
+    `make` is what keeps the facts, if not all that follow are kept. Other `options` are those of
     `SparkEngine`.
     """
     from corollary.engines.spark.engine import SparkEngine
@@ -85,6 +87,9 @@ def materialize(
         on_report=on_round,
         **options,
     )
+    engine.workspace.suit(rows)
+    for relation in program.arities:
+        engine.workspace.number(relation)  # a relation that has a number is read without asking
     explicit = engine.read(frame)
     make = make or (Specialized if specialize and is_specializable(program) else Maintainer)
     keeper: Any = make(

@@ -37,12 +37,11 @@ from corollary.engines.spark.task import (
     Embedded,
     Fetch,
     OverArrow,
-    Select,
-    Shortened,
     all_of,
     by_partition,
 )
 from corollary.engines.spark.terms import TermTable
+from corollary.engines.spark.views import Select, Shortened
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE
 
@@ -421,7 +420,14 @@ def _complete(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> No
         held.complete[predicate, column] = ids if known is None else np.union1d(known, ids)
 
 
-def merged(workspace: Workspace, frame: DataFrame, combine: Combine) -> Base:
+def merged(workspace: Workspace, frame: DataFrame, combine: OverArrow) -> Base:
     """Chunks exchanged and combined, as a base."""
+    return merged_with_reports(workspace, frame, combine)[0]
+
+
+def merged_with_reports(
+    workspace: Workspace, frame: DataFrame, combine: OverArrow
+) -> tuple[Base, list[dict[str, Any]]]:
+    """The same, with what tasks have reported."""
     kept, reports = workspace.settled(workspace.over(workspace.exchanged(frame), combine))
-    return Base.of(workspace, [kept], *counts_of(workspace, reports))
+    return Base.of(workspace, [kept], *counts_of(workspace, reports)), reports

@@ -1,11 +1,15 @@
 """How many rule instances derive each fact.
 
-As sets of facts, counts are a base of many, in Spark, and what was changed since, on the driver.
+As sets of facts, counts are a base of many, in Spark, and what was changed since, on the driver, as
+long as it is little. A count in Spark is the last column of its fact, modulo 2³²: one that is taken
+away before it is added is below 0 for a while.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +18,18 @@ import numpy.typing as npt
 from corollary.core.compile import covers
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Derived
+from corollary.engines.spark import task
 from corollary.engines.spark.base import Base, Workspace, merged
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.packing import STATE
-from corollary.engines.spark.task import Combine
+from corollary.engines.spark.packing import (
+    DERIVED,
+    STATE,
+    Gathering,
+    Key,
+    chunks_of,
+    report_of,
+)
+from corollary.engines.spark.task import Batches, Combine
 from corollary.lang.stratify import Predicate
 
 Numbers = npt.NDArray[np.int64]
@@ -70,19 +82,45 @@ class SparkCounts:
 
     def plus(self, derived: Derived[SparkFacts]) -> SparkCounts:
         """With the instances of a counted `derive` added."""
-        counts = derived.counts
-        if isinstance(counts, CountsOfRows) and len(counts.base) > self._workspace.small:
-            base = counts.base
-            if self._base is not None:
-                parts = [part.chunks(STATE) for part in (self._base, base)]
-                combine = Combine("union", self._workspace.make, counted=1)
-                base = merged(self._workspace, self._workspace.united(parts), combine)
-            return SparkCounts(self._workspace, base, self._changed)
-        return self._with(derived, 1)
+        return self._with_all(derived, 1)
 
     def minus(self, derived: Derived[SparkFacts]) -> SparkCounts:
         """With the instances of a counted `derive` taken away."""
-        return self._with(derived, -1)
+        return self._with_all(derived, -1)
+
+    def _with_all(self, derived: Derived[SparkFacts], sign: int) -> SparkCounts:
+        counts = derived.counts
+        if not isinstance(counts, CountsOfRows) or len(counts.base) <= self._workspace.small:
+            found = self._with(derived, sign)
+            many = sum(map(len, found._changed.values())) > self._workspace.small
+            return SparkCounts(self._workspace, found._added(found._few())) if many else found
+        if sign > 0 and self._base is None:
+            return SparkCounts(self._workspace, counts.base, self._changed)
+        more = counts.base.chunks(STATE)
+        if sign < 0:
+            more = self._workspace.over(more, Negated())
+        return SparkCounts(self._workspace, self._added(more), self._changed)
+
+    def _added(self, more: Any) -> Base:
+        """The counts of the base and others, added up in tasks."""
+        parts = [more] if self._base is None else [self._base.chunks(STATE), more]
+        combine = Combine("union", self._workspace.make, counted=1)
+        return merged(self._workspace, self._workspace.united(parts), combine)
+
+    def _few(self) -> Any:
+        """What was changed, as chunks."""
+        out = Gathering()
+        for predicate, sums in self._changed.items():
+            if not sums:
+                continue
+            rows = np.array([(*row, n & 0xFFFFFFFF) for row, n in sums.items()], np.uint32)
+            columns = rows.shape[1]
+            key = (*self._workspace.key(predicate, columns)[:3], columns)
+            if columns == 1:  # the count alone
+                out.add(0, STATE, key, rows)
+            else:
+                out.send(STATE, key, rows, 0, self._workspace.partitions)
+        return self._workspace.chunks(out)
 
     def _with(self, derived: Derived[SparkFacts], sign: int) -> SparkCounts:
         assert derived.counts is not None, "counted"
@@ -109,10 +147,26 @@ class SparkCounts:
 
     def positive(self, facts: SparkFacts) -> SparkFacts:
         """Those of the facts that are derived at least once."""
+        if len(facts) > self._workspace.small and facts.base is not None:
+            return self._positive(facts)
         counts = self.of(facts)
         found = {p: facts.rows(p)[counts[p] > 0] for p in facts.predicates()}
         rows = {p: part for p, part in found.items() if len(part)}
         return SparkFacts(self._workspace, self._workspace.embedded.facts(rows))
+
+    def _positive(self, facts: SparkFacts) -> SparkFacts:
+        """The same, in tasks: facts and their counts are at home in the same ones."""
+        workspace = self._workspace
+        frames = [facts.chunks()]
+        keys = frozenset(
+            [*workspace.packed(facts.small), *(facts.base.keys() if facts.base else ())]
+        )
+        if self._base is not None:
+            frames.append(self._base.chunks(STATE))
+        if (few := self._few()) is not None:
+            frames.append(few)
+        base = merged(workspace, workspace.united(frames), Positive(keys))
+        return SparkFacts(workspace, workspace.embedded.facts({}), base).settled()
 
     def of(self, facts: SparkFacts) -> Mapping[Predicate, Numbers]:
         """The count of each of the facts, in the order of `facts.rows(predicate)`."""
@@ -163,4 +217,41 @@ def _numbers(
     for predicate in predicates:
         rows = fetched.rows(predicate)
         if len(rows):
-            yield predicate, {tuple(row[:-1]): row[-1] for row in rows.tolist()}
+            numbers = rows[:, -1].astype(np.int32).tolist()
+            yield predicate, dict(zip(map(tuple, rows[:, :-1].tolist()), numbers, strict=True))
+
+
+@dataclass(frozen=True)
+class Negated:
+    """Counts to be taken away."""
+
+    def __call__(self, batches: Batches) -> Batches:
+        out = Gathering()
+        for partition, kind, key, rows in chunks_of(batches):
+            table = rows.copy()
+            table[:, -1] = -rows[:, -1]
+            out.add(partition, kind, key, table)
+        yield from out.take()
+
+
+@dataclass(frozen=True)
+class Positive:
+    """Facts whose counts add up to more than 0; counts have a column more than facts."""
+
+    keys: frozenset[Key]
+
+    def __call__(self, batches: Batches) -> Batches:
+        me, out, found = task.this_partition(), Gathering(), []
+        tables = task.all_of(batches)
+        for key in self.keys & tables.keys():
+            counts = tables.get((*key[:3], key[3] + 1))
+            if counts is None:
+                continue
+            counts = task.summed(counts)
+            derived = counts[counts[:, -1].astype(np.int32) > 0][:, :-1]
+            rows = task.intersection_of(tables[key], derived)
+            if len(rows):
+                out.add(me, DERIVED, key, rows)
+                found.append([list(key), len(rows)])
+        yield from out.take()
+        yield report_of(me, json.dumps({"partition": me, "counts": found}).encode())

@@ -27,7 +27,7 @@ from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, Roun
 from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, read_distinct, read_few, write
 from corollary.engines.spark.lookups import Lookups
-from corollary.engines.spark.packing import FRESH, NONE, STATE
+from corollary.engines.spark.packing import FRESH, STATE
 from corollary.engines.spark.plan import AtomOf, Source
 from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.task import Embedded
@@ -200,34 +200,37 @@ class SparkEngine:
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds, rule by rule."""
         rules = [rule for rule in rules if len(heads.only([rule.head.predicate]))]
-        views = self._supporting(rules, heads, within, negative, unproved)
-        for rule in rules:
-            body = [p.predicate for p in rule.body]
-            absent = [p.predicate for p in (*rule.negated, *_grouped(rule))]
-            sets = {
-                "h": heads.only([rule.head.predicate]),
-                "f": within.only(body),
-                "n": (within if negative is None else negative).only(absent),
-                "p": None if unproved is None else unproved.only(body),
-            }
-            if views is not None or self._fits(sets.values()):
-                h, f, n, p = views or (None if s is None else s.local() for s in sets.values())
-                yield from self.workspace.embedded.support(
-                    [rule], h, within=f, negative=n, unproved=p, several=several
-                )
-                continue
-            translation = self._translation(sets, [rule])
-            number = self.workspace.number("INSTANCES")
-            key = (number, NONE, NONE, rule.bound)
+        body = [p.predicate for rule in rules for p in rule.body]
+        absent = [p.predicate for rule in rules for p in (*rule.negated, *_grouped(rule))]
+        sets = {
+            "h": heads.only([rule.head.predicate for rule in rules]),
+            "f": within.only(body),
+            "n": (within if negative is None else negative).only(absent),
+            "p": None if unproved is None else unproved.only(body),
+        }
+        if self._fits(sets.values()):
+            views: Any = [None if s is None else s.local() for s in sets.values()]
+        else:
+            views = self._supporting(rules, sets)
+        if views is not None:
+            h, f, n, p = views
+            yield from self.workspace.embedded.support(
+                rules, h, within=f, negative=n, unproved=p, several=several
+            )
+            return
+        translation = self._translation(sets, rules)
+        names = [Predicate(f"INSTANCES {number}") for number in range(len(rules))]
+        for rule, name in zip(rules, names, strict=True):
+            key = self.workspace.key(name, rule.bound)
             head = AtomOf(Source("r", key), tuple(range(rule.bound)))
             for positive, away, present in body_readings(
                 translation, rule, unproved=unproved is not None, several=several
             ):
                 atoms = [translation.atom("h", rule.head), *positive]
                 translation.add(rule, head, (atoms, away, present))
-            found = self._results(translation, False).facts
-            rows = found.rows(Predicate("INSTANCES"))
-            if len(rows):
+        found = self._results(translation, False).facts
+        for rule, name in zip(rules, names, strict=True):
+            if len(rows := found.rows(name)):
                 yield Support(rule, rows)
 
     def reclose(
@@ -386,28 +389,18 @@ class SparkEngine:
         return Derived(total.apart_from(facts), instances, rounds)
 
     def _supporting(
-        self,
-        rules: Sequence[CompiledRule],
-        heads: SparkFacts,
-        within: SparkFacts,
-        negative: SparkFacts | None,
-        unproved: SparkFacts | None,
+        self, rules: Sequence[CompiledRule], sets: Mapping[str, SparkFacts | None]
     ) -> tuple[Any, Any, Any, Any] | None:
-        """The heads and what `support` needs of many facts for few heads.
+        """The operands of `support` with what few heads need of them; None if that is too much.
 
-        It is looked up for all rules together. None if that is too much, or not worth a job.
+        It is looked up for all rules together.
         """
+        heads, facts = sets["h"], sets["f"]
+        assert heads is not None
+        assert facts is not None
         if not self._is_few(heads) or any(rule.groupings for rule in rules):
             return None
-        if self._fits([heads, within, negative, unproved]):
-            return None
-        body = [p.predicate for rule in rules for p in rule.body]
-        absent = [p.predicate for rule in rules for p in rule.negated]
-        lookups = Lookups(
-            within.only(body),
-            (within if negative is None else negative).only(absent),
-            None if unproved is None else unproved.only(body),
-        )
+        lookups = Lookups(facts, sets["n"], sets["p"])
         own = heads.local()
         for rule in rules:
             lookups.begin(rule, rule.head, own, rule.body)

@@ -104,8 +104,13 @@ class SparkFacts:
         if cut is None and (few := self._few_of(other)) is not None:
             return few[0]._union(few[1])
         if cut is None:
-            base = self._combined("union", other)
             few = self.small.union(other.small)
+            if len(self.removed):
+                base = self._combined("union", other)
+            else:
+                # What this one has stays where it is, and other sets that have it know that.
+                more = other._combined("difference", self)
+                base = Base(self.workspace, (*self.base.parts, *more.parts))
             return SparkFacts(self.workspace, few.difference(base.present(few)), base)
         mine, common, theirs = cut
         ours, others = self._removed_of(common, mine), other._removed_of(common, theirs)
@@ -208,7 +213,7 @@ class SparkFacts:
 
     def renamed(self, predicate: Predicate, new: Predicate) -> SparkFacts:
         """The facts of one predicate as facts of another one."""
-        own = self.only([predicate])
+        own = self.only([predicate]).settled()
         if own.base is None:
             return SparkFacts(self.workspace, own.small.renamed(predicate, new))
         return SparkFacts(

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from corollary.engines.spark.base import Base, Workspace, counts_of, merged
+from corollary.engines.spark.base import Base, Workspace, counts_of, merged_with_reports
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import SCHEMA
 from corollary.engines.spark.task import Combine, Home, Rows, all_of, rows_of
@@ -19,14 +19,19 @@ __all__ = ["DataFrame", "SparkSession", "read", "read_distinct", "read_few", "wr
 
 
 def read(workspace: Workspace, frame: DataFrame, triples: str) -> SparkFacts:
-    """The facts of a DataFrame; one job, and one more if it has other relations than triples."""
+    """The facts of a DataFrame; one job, and one more if it has relations that nobody has named."""
     frame = frame.select("relation", *_arguments(frame))
-    others = frame.where(frame.relation != triples).select("relation").distinct().collect()
-    numbers = {row[0]: workspace.number(row[0]) for row in others}
-    home = Home(numbers, triples, workspace.type_id, workspace.partitions)
-    chunks = frame.mapInArrow(home, SCHEMA)
-    base = merged(workspace, chunks, Combine("union", workspace.make))
-    return SparkFacts(workspace, workspace.embedded.facts({}), base).settled()
+    known = [name for name in workspace.names.values() if name != TRIPLE]
+    while True:
+        home = Home(
+            _numbers(workspace, triples, known), triples, workspace.type_id, workspace.partitions
+        )
+        chunks = frame.mapInArrow(home, SCHEMA)
+        base, reports = merged_with_reports(workspace, chunks, Combine("union", workspace.make))
+        unknown = {name for report in reports for name in report.get("unknown", ())}
+        if not unknown:
+            return SparkFacts(workspace, workspace.embedded.facts({}), base).settled()
+        known += sorted(unknown)
 
 
 def read_few(

@@ -27,7 +27,6 @@ from corollary.engines.spark.packing import (
     STATE,
     Gathering,
     Key,
-    Packed,
     chunks_of,
     partition_of,
     report_of,
@@ -393,6 +392,7 @@ class Combine:
             one, two = (np.concatenate([_none(key), *s.pop(key, [])]) for s in sides.values())
             if self.counted:
                 rows = summed(one)
+                rows = rows[rows[:, -1] != 0]
             else:
                 relation = relation_of(key)
                 a, b = (engine.facts({relation: t} if len(t) else {}) for t in (one, two))
@@ -418,7 +418,7 @@ def summed(rows: Ids) -> Ids:
     if not len(rows):
         return rows
     if rows.shape[1] == 1:
-        return np.array([[rows.sum()]], np.uint32)
+        return np.full((1, 1), rows.sum(dtype=np.uint32))
     keys = keys_of(rows[:, :-1])
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
@@ -437,6 +437,7 @@ class Home:
     type_id: int
     partitions: int
     counted: bool = False  # whether to report how many facts there are, which are no duplicates
+    # Facts of other relations are left out, and the names reported.
 
     def __call__(self, batches: Batches) -> Batches:
         out = Gathering()
@@ -457,12 +458,16 @@ class Home:
             if waiting > 1 << 23:
                 self._send(out, parts, counts)
                 yield from out.take()
-                parts, waiting = {}, 0
+                parts, waiting = {name: [] for name in parts}, 0
         self._send(out, parts, counts)
         yield from out.take()
+        report: dict[str, Any] = {"unknown": [name for name in parts if self._number(name) is None]}
         if self.counted:
-            found = [[list(key), count] for key, count in counts.items()]
-            yield report_of(0, json.dumps({"counts": found}).encode())
+            report["counts"] = [[list(key), count] for key, count in counts.items()]
+        yield report_of(0, json.dumps(report).encode())
+
+    def _number(self, name: str) -> int | None:
+        return TRIPLE_NUMBER if name == self.triples else self.relations.get(name)
 
     def _rows(self, name: str, table: pa.RecordBatch) -> Ids:
         columns = []
@@ -477,11 +482,14 @@ class Home:
 
     def _send(self, out: Gathering, parts: dict[str, list[Ids]], counts: dict[Key, int]) -> None:
         for name, rows in parts.items():
+            number = self._number(name)
+            if number is None or not rows:
+                continue
             table = np.concatenate(rows)
-            if name == self.triples:
+            if number == TRIPLE_NUMBER:
                 found = split_triples(table, self.type_id)
             else:
-                found = iter([((self.relations[name], NONE, NONE, table.shape[1]), table)])
+                found = iter([((number, NONE, NONE, table.shape[1]), table)])
             for key, part in found:
                 out.send(DERIVED, key, part, 0, self.partitions)
                 counts[key] = counts.get(key, 0) + len(part)
@@ -515,37 +523,6 @@ def rows_of(key: Key, rows: Ids, names: Mapping[int, str], width: int) -> Batche
     fields = ["relation", *(f"arg{at}" for at in range(width))]
     if n:
         yield pa.RecordBatch.from_arrays([relation, *arrays], fields)
-
-
-@dataclass(frozen=True)
-class Select:
-    """Facts of some relations, less those that were removed, as chunks of another kind."""
-
-    kind: int
-    chosen: frozenset[Key]
-    removed: Packed
-    renamed: Mapping[Key, Key] | None = None
-
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for partition, _, key, rows in chunks_of(batches):
-            if key in self.chosen:
-                gone = self.removed.get(key)
-                left = rows if gone is None else difference_of(rows, gone)
-                name = key if self.renamed is None else self.renamed[key]
-                out.add(partition, self.kind, name, left)
-        yield from out.take()
-
-
-@dataclass(frozen=True)
-class Shortened:
-    """Tables without their last column."""
-
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for partition, kind, key, rows in chunks_of(batches):
-            out.add(partition, kind, (*key[:3], key[3] - 1), rows[:, :-1])
-        yield from out.take()
 
 
 @dataclass(frozen=True)

@@ -193,6 +193,7 @@ def derived(
             session=session,
             partitions=partitions,
             make=make,
+            rows=sum(loaded.rows.values()),
             terms=terms,
             on_round=lambda report: stages.tell(_round(report)),
         )

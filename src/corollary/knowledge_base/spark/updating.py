@@ -156,6 +156,7 @@ def _maintained(
     width = snapshot.schema.names.index("explicit") - 1
     rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
     facts = stored.current_facts(rows, width)
+    engine.workspace.suit(snapshot.statistics.facts)
     kept: Any
     if snapshot.mode == "hybrid":  # what is kept is small, and made again
         own = facts.where("explicit").drop("explicit")
