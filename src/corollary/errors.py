@@ -89,6 +89,8 @@ CODES: dict[str, str] = {
     "E562": "format that an answer does not have",
     "E563": "query that could not be carried out",
     "E564": "arguments of a query that do not fit together",
+    "E565": "answer that is not written into a folder",
+    "E566": "folder for an answer that is there already",
     "E580": "unknown mode of a knowledge base",
     "E581": "hybrid mode with representatives of equal terms",
     "E582": "patterns to materialize where everything is",

@@ -60,10 +60,16 @@ class Asked:
         program: Program,
         patterns: Iterable[Atom] = (),
         make: MakeEngine = ENGINES["columnar"],
+        *,
+        coarse: bool = False,
     ) -> None:
         self.engine = make(Dictionary())
         self.hybrid: Hybrid[Any] = Hybrid(
-            program.without_facts(), self.encode(program.facts), self.engine, patterns=patterns
+            program.without_facts(),
+            self.encode(program.facts),
+            self.engine,
+            patterns=patterns,
+            coarse=coarse,
         )
 
     def encode(self, atoms: Iterable[Atom]) -> Any:
@@ -91,10 +97,32 @@ def test_oracle_random_queries(program: Program, queries: list[Atom], patterns: 
     asked.check([*queries, *patterns], reference.materialize(program))
 
 
+@settings(max_examples=40)
+@given(
+    st.sampled_from(["columnar", "inline", "inline-rounds"]),
+    strategies.programs(),
+    st.lists(strategies.atoms(strategies.RELATIONS), min_size=1, max_size=3),
+    st.lists(strategies.atoms(strategies.RELATIONS), max_size=2),
+)
+def test_oracle_from_what_is_asked_for(
+    engine: str, program: Program, queries: list[Atom], patterns: list[Atom]
+) -> None:
+    """As Spark does it: few strata, and rules applied to the values that are asked for."""
+    asked = Asked(program, patterns, ENGINES[engine], coarse=True)
+    asked.check([*queries, *patterns], reference.materialize(program))
+
+
 @settings(max_examples=60)
-@given(strategies.programs(aggregation=False), strategies.atoms(strategies.RELATIONS), st.data())
-def test_oracle_admissible_values(program: Program, query: Atom, data: st.DataObject) -> None:
-    asked = Asked(program)
+@given(
+    st.sampled_from([("columnar", False), ("columnar", True), ("inline", True)]),
+    strategies.programs(aggregation=False),
+    strategies.atoms(strategies.RELATIONS),
+    st.data(),
+)
+def test_oracle_admissible_values(
+    how: tuple[str, bool], program: Program, query: Atom, data: st.DataObject
+) -> None:
+    asked = Asked(program, make=ENGINES[how[0]], coarse=how[1])
     dictionary = asked.engine.dictionary
     facts = reference.materialize(program)
     everything = sorted({t for fact in facts for t in fact.constants()}, key=repr)

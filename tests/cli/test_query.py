@@ -34,6 +34,28 @@ def test_a_table(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 rows" in err
 
 
+def test_flags_between_the_arguments(
+    data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path / "store")
+    asked = ["--rules", "rdfs", "--quiet", "--mode", "hybrid", "--engine", "columnar"]
+    pattern = "[?x, <http://example.org/age>, ?n]"
+    assert main(["build", store, data, *asked, "--materialize", pattern]) == 0
+    for query in ("SELECT ?x { ?x a :Person } ORDER BY ?x", "[?x, a, :Person]"):
+        assert main(["query", store, "--mode", "hybrid", query, "--quiet"]) == 0
+        assert sorted(capsys.readouterr().out.split()) == [":ann", ":bob", "x"]
+    assert main(["query", store, "[:ann, a, :Person]", "--explain-plan", "--quiet"]) == 0
+    assert "unfolded" in capsys.readouterr().out
+    assert main(["query", store, "ages(?x)", "--quiet"]) == 2
+    assert "E344: there is no relation ages" in capsys.readouterr().err
+    assert KnowledgeBase.open(store).count(pattern) == 2
+    with pytest.raises(SystemExit):
+        main(["query", store, "--mod", "--nothing", "ASK {}"])
+    command = ["build", store + "2", data, "--engine", "columnar", "--quiet"]
+    assert main([*command, "--materialize", pattern]) == 2
+    assert "E582" in capsys.readouterr().err
+
+
 def test_without_rules(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", PERSONS, "--data", data, "--quiet"]) == 0
     assert capsys.readouterr().out == "x     n\n:bob  35\n"

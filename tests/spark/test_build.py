@@ -213,8 +213,8 @@ def test_a_stage_that_fails_leaves_nothing(
 
 def test_what_cannot_be_built_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
-        co.build(tmp_path / "store", [], mode="hybrid", session=spark)
-    assert caught.value.code == "E547"
+        co.build(tmp_path / "store", [], materialize=["p"], session=spark)
+    assert caught.value.code == "E582"
     frame = spark.createDataFrame(pa.table({"s": ["urn:a"]}))
     with pytest.raises(InvalidInput) as caught:
         co.materialize(frame, "rhodf")

@@ -112,6 +112,8 @@ def _in_process(
     options: argparse.Namespace, rules: list[str], progress: Progress
 ) -> dict[str, Any]:
     clock = Clock()
+    if options.materialize:  # patterns may be about relations of files, and are read first
+        rules = [*rules, *(source for source in options.sources if source.endswith(".dl"))]
     kb = KnowledgeBase(
         read_rules(rules),
         equality=options.equality,

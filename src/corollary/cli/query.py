@@ -79,6 +79,19 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.set_defaults(command=query)
+    _take_arguments_anywhere(parser)
+
+
+def _take_arguments_anywhere(parser: argparse.ArgumentParser) -> None:
+    """Let flags stand between the store and the query, which argparse does not."""
+    known = parser.parse_known_args
+
+    def parse(args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+        found, left = known(args, namespace)
+        found.arguments += [word for word in left if word == "-" or not word.startswith("-")]
+        return found, [word for word in left if word != "-" and word.startswith("-")]
+
+    parser.parse_known_args = parse  # type: ignore[method-assign,assignment]
 
 
 def query(options: argparse.Namespace) -> None:

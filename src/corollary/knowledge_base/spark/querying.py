@@ -25,7 +25,7 @@ from corollary.engines.spark.write import read_files
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.patterns import is_pattern, places_of, read_pattern
 from corollary.knowledge_base.spark.hybrid import Unfolded
-from corollary.knowledge_base.spark.sessions import started
+from corollary.knowledge_base.spark.sessions import apart, started
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
 from corollary.query.results import Solutions, TripleTable
@@ -51,9 +51,7 @@ class SparkStore:
         """`options` are those of `SparkEngine`, which derives the answers of hybrid stores."""
         self._snapshot = snapshot = Store.open(path).snapshot(at_version)
         self._options = options
-        # A session of its own: views and functions of queries meet nobody else's.
-        self._session: SparkSession = started(session, master).newSession()
-        self._session.conf.set("spark.sql.caseSensitive", "true")  # ?x and ?X are two variables
+        self._session = apart(started(session, master))
         self._terms = read_files(self._session, snapshot.term_files(), stored.TERM_COLUMNS)
         self._dictionary = PartialDictionary(
             {},

@@ -42,6 +42,17 @@ def steady(session: SparkSession) -> Iterator[None]:
             session.conf.set(name, value)
 
 
+def apart(session: SparkSession) -> SparkSession:
+    """A session with the same settings whose views and functions meet nobody else's."""
+    own: SparkSession = session.newSession()
+    settings: Any = session.conf
+    for name, value in settings.getAll.items():
+        if name.startswith("spark.sql.") and own.conf.isModifiable(name):
+            own.conf.set(name, value)
+    own.conf.set("spark.sql.caseSensitive", "true")  # ?x and ?X are two variables
+    return own
+
+
 def cores_of(session: SparkSession) -> int:
     """How many tasks run at the same time."""
     context: Any = session.sparkContext
