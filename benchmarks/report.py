@@ -112,9 +112,15 @@ def _cpu_model() -> str:
 
 
 def commit() -> str | None:
-    """The commit that was measured, with `-dirty` if tracked files were changed since."""
+    """The commit that was measured, with `-dirty` if tracked files were changed since.
+
+    Results that were saved just before, and the page that shows them, do not count.
+    """
     head = _git("rev-parse", "HEAD")
-    return f"{head}-dirty" if head and _git("status", "--porcelain", "-uno") else head
+    others = (".", ":!benchmarks/results", ":!docs/benchmarks.md")
+    return (
+        f"{head}-dirty" if head and _git("status", "--porcelain", "-uno", "--", *others) else head
+    )
 
 
 def _git(*arguments: str) -> str | None:
