@@ -56,7 +56,8 @@ class Benchmark:
         """The rows for a terminal: by the views if there are any, else all of them."""
         from benchmarks.views import text
 
-        return text(self.views, rows) if self.views else table(rows)
+        shown = text(self.views, rows) if self.views else table(rows)
+        return f"{shown}\n\nThe paper's figures: {self.paper}" if self.paper else shown
 
 
 def report(name: str, rows: Iterable[Row]) -> dict[str, Any]:
