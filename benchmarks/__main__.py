@@ -112,8 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"\n{benchmark.name}: {benchmark.summary}\n\n{benchmark.text(found)}\n")
             sys.stdout.flush()
         if options.save is not None:
-            command = ["corollary", "bench", *(sys.argv[1:] if arguments is None else arguments)]
-            save(benchmark, found, shlex.join(command), load, options.save)
+            given = sys.argv[1:] if arguments is None else arguments
+            command = shlex.join(["corollary", "bench", *without_save(given)])
+            save(benchmark, found, command, load, options.save)
         rows += found if options.name else [{"benchmark": benchmark.name, **row} for row in found]
     if options.json:
         print(json.dumps(report(options.name or "all", rows)))
@@ -162,6 +163,22 @@ def command_line() -> argparse.ArgumentParser:
         help="write NAME.json, NAME.txt and the plot NAME.svg (default: benchmarks/results)",
     )
     return parser
+
+
+def without_save(arguments: Sequence[str]) -> list[str]:
+    """What was measured, whoever keeps it and where.
+
+    >>> without_save(["bf", "--save", "somewhere", "--scale", "2"])
+    ['bf', '--scale', '2']
+    """
+    kept: list[str] = []
+    before = ""
+    for argument in arguments:
+        folder = before == "--save" and not argument.startswith("-")
+        if not folder and argument.partition("=")[0] != "--save":
+            kept.append(argument)
+        before = argument
+    return kept
 
 
 def sizes(text: str) -> tuple[int, ...]:

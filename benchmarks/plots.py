@@ -121,7 +121,7 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
             axis.legend(
                 shown.values(),
                 shown.keys(),
-                title=plot.series.replace(" + ", ", ") if "+" in plot.series else None,
+                title=_title(plot, list(curves)),
                 title_fontsize=8,
                 fontsize=8,
                 frameon=False,
@@ -133,6 +133,12 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
     figure.savefig(path, metadata=metadata)
     pyplot.close(figure)
     return True
+
+
+def _title(plot: Plot, names: Sequence[str]) -> str | None:
+    """What the names of the series are, where they do not say so themselves."""
+    numbers = all(name[:1].isdigit() for name in names)
+    return plot.series.replace(" + ", ", ") if "+" in plot.series or numbers else None
 
 
 def _is_lines(plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> bool:

@@ -56,7 +56,8 @@ class Benchmark:
         """The rows for a terminal: by the views if there are any, else all of them."""
         from benchmarks.views import text
 
-        return text(self.views, rows) if self.views else table(rows)
+        shown = text(self.views, rows) if self.views else table(rows)
+        return f"{shown}\n\nThe paper's figures: {self.paper}" if self.paper else shown
 
 
 def report(name: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -112,9 +113,15 @@ def _cpu_model() -> str:
 
 
 def commit() -> str | None:
-    """The commit that was measured, with `-dirty` if tracked files were changed since."""
+    """The commit that was measured, with `-dirty` if tracked files were changed since.
+
+    Results that were saved just before, and the page that shows them, do not count.
+    """
     head = _git("rev-parse", "HEAD")
-    return f"{head}-dirty" if head and _git("status", "--porcelain", "-uno") else head
+    others = (".", ":!benchmarks/results", ":!docs/benchmarks.md")
+    return (
+        f"{head}-dirty" if head and _git("status", "--porcelain", "-uno", "--", *others) else head
+    )
 
 
 def _git(*arguments: str) -> str | None:

@@ -405,6 +405,8 @@ def test_rules10k(capsys: pytest.CaptureFixture[str]) -> None:
 def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """All but Spark, which has tests of its own; what is not installed is told of."""
     monkeypatch.setattr(reasoners, "SUBSET", 100)
+    monkeypatch.setattr(peers, "_FACTS", 7_000)
+    monkeypatch.setattr(peers, "_EDGES", 500)
     monkeypatch.setattr(peers, "_on_spark", lambda scale, options: iter(()))
     rows = run(capsys, "peers", "--scale", "1", "--repeat", "1")
     works = list(dict.fromkeys(row["work"] for row in rows))

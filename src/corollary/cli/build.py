@@ -73,7 +73,8 @@ def build(options: argparse.Namespace) -> None:
     progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
     with progress.watched():
         if engine == "spark":
-            report = _on_spark(options, rules)
+            with Steps(quiet=options.quiet, stages=_STAGES) as steps:
+                report = _on_spark(options, rules, steps)
         else:
             report = _in_process(options, rules, progress)
     print_report(report, options)
@@ -85,25 +86,24 @@ def _fits_spark(options: argparse.Namespace) -> bool:
     return bool(options.equality == EQUALITY[0])
 
 
-def _on_spark(options: argparse.Namespace, rules: list[str]) -> dict[str, Any]:
+def _on_spark(options: argparse.Namespace, rules: list[str], steps: Steps) -> dict[str, Any]:
     if not _fits_spark(options):
         raise InvalidInput(
             "E507",
             f"--equality {options.equality} is not for --engine spark",
             "use --engine columnar",
         )
-    with Steps(quiet=options.quiet, stages=_STAGES) as steps:
-        done = spark_pipeline().build(
-            options.store,
-            options.sources,
-            rules=rules,
-            mode=options.mode,
-            materialize=options.materialize,
-            master=options.master,
-            on_error=options.on_error,
-            message=options.message,
-            on_progress=steps,
-        )
+    done = spark_pipeline().build(
+        options.store,
+        options.sources,
+        rules=rules,
+        mode=options.mode,
+        materialize=options.materialize,
+        master=options.master,
+        on_error=options.on_error,
+        message=options.message,
+        on_progress=steps,
+    )
     report: dict[str, Any] = done.to_json()
     return report
 
