@@ -398,6 +398,16 @@ def test_auto_says_what_it_chose() -> None:
     assert reason(player, everything).startswith("derived anew: 299 of 299 explicit facts")
 
 
+def test_auto_counts_what_rules_read() -> None:
+    """Facts that no rule reads or derives are no reason to derive everything anew."""
+    edges = "".join(f"e({n}, {n + 1}) ." for n in range(300))
+    player = Player(columnar, CLOSURE | Program.parse(edges), "auto")
+    more = "".join(f"unread({n}, {n + 1}) ." for n in range(3_000))
+    assert reason(player, Commit(inserted=facts(more))) == "no stratum is touched"
+    both = Commit(inserted=facts("e(7, 3) ."), deleted=facts(more))
+    assert reason(player, both) == "modules in 1 stratum"
+
+
 def test_auto_gives_up_a_search_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock by which Backward/Forward takes a second for every step, and DRed none."""
     ticks = iter(range(10**9))

@@ -1,10 +1,13 @@
 """A relation is a set, however it came about, and shares what it can."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from corollary.engines.columnar import kernels, sets
+from corollary.engines.columnar.layers import layers
 from corollary.engines.columnar.relation import Relation, as_set
 
 keys = st.lists(st.integers(0, 60), max_size=25)
@@ -46,6 +49,17 @@ class Sets(RuleBasedStateMachine):
         other, less = self.other(numbers, split)
         self.add(relation.difference(other), content - less)
 
+    @rule(gone=keys, new=keys, at=st.integers(0, 10**6))
+    def changed(self, gone: list[int], new: list[int], at: int) -> None:
+        relation, content = self.versions[at % len(self.versions)]
+        less, more = set(gone), set(new)
+        after, went, came = relation.changed(
+            *(as_set(np.array(sorted(part), np.uint64)) for part in (less, more))
+        )
+        assert went.tolist() == sorted((content & less) - more)
+        assert came.tolist() == sorted(more - content)
+        self.add(after, (content - less) | more)
+
     @rule(first=st.integers(0, 10**6), second=st.integers(0, 10**6))
     def versions_together(self, first: int, second: int) -> None:
         (a, x), (b, y) = (self.versions[at % len(self.versions)] for at in (first, second))
@@ -55,6 +69,41 @@ class Sets(RuleBasedStateMachine):
 
 
 TestSets = Sets.TestCase
+
+
+@pytest.mark.parametrize("size", [10, 3_000, 40_000])
+def test_many_small_changes(size: int) -> None:
+    """Short runs, long ones and tombstones: each version is what sets say, for searches too."""
+    random = np.random.default_rng(size)
+    relation, content = Relation(2), set[int]()
+    for step in range(120):
+        count = int(random.integers(1, size if step % 40 == 0 else 60))
+        new = set(random.integers(0, 4 * size, count).tolist())
+        gone = set(random.choice(sorted(content), count // 2).tolist()) if content else set()
+        gone |= set(random.integers(0, 4 * size, 3).tolist())
+        relation, went, came = relation.changed(
+            *(np.array(sorted(part), np.uint64) for part in (gone, new))
+        )
+        assert set(went.tolist()) == (content & gone) - new
+        assert set(came.tolist()) == new - content
+        content = (content - gone) | new
+        assert relation.keys().tolist() == sorted(content)
+        assert relation.run().swapped.keys.tolist() == sorted(
+            (key << 32 | key >> 32) & (2**64 - 1) for key in content
+        )
+        found = layers(relation)
+        kept = set(found.keys.tolist()) - set(found.dead.tolist())
+        assert kept | set(found.more.tolist()) == content
+        assert kept.isdisjoint(found.more.tolist())
+        assert len(relation.runs) <= 2 + len(relation) // 2048
+
+
+@given(st.lists(st.integers(0, 3_000), max_size=600), st.lists(st.integers(0, 3_000), max_size=8))
+def test_few_keys_among_many(many: list[int], few: list[int]) -> None:
+    a, b = (np.unique(np.array(part, np.uint64)) for part in (many, few))
+    out = np.zeros(len(a) + len(b), np.uint64)
+    assert out[: kernels.merge_few(a, b, out)].tolist() == sorted({*many, *few})
+    assert sets.merge(a, b).tolist() == sorted({*many, *few})
 
 
 def test_a_small_update_shares_the_large_run() -> None:

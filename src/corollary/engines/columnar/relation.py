@@ -351,6 +351,8 @@ class Relation:
 
     def changed(self, gone: Keys, new: Keys) -> tuple[Relation, Keys, Keys]:
         """Without some keys and with others, and by what that differs; keys in both are new."""
+        if self._is_short and len(gone) < _SHORT and len(new) < _SHORT:
+            return self._changed(gone, new)
         if len(gone):
             gone = gone[self.contains(gone)]
             if len(gone) and len(new):
@@ -361,6 +363,8 @@ class Relation:
 
     def replaced(self, gone: Keys, new: Keys) -> Relation:
         """Without keys that are facts, and with keys that are none."""
+        if self._is_short and len(gone) < _SHORT and len(new) < _SHORT:
+            return self._changed(gone, new)[0]
         runs, dead = self.runs, self.dead
         if len(new):
             if dead:
@@ -372,12 +376,6 @@ class Relation:
                     dead = tuple(run for run in kept if len(run))
             if len(new):
                 runs = _settled((*runs, Run(new)))
-        if len(gone) and len(runs) > 1 and len(runs[-1]) < _SHORT:
-            # What came last goes first, and needs no tombstone.
-            kept_keys = sets.select(runs[-1].keys, gone, False)
-            if len(kept_keys) < len(runs[-1]):
-                gone = sets.select(gone, runs[-1].keys, False)
-                runs = (*runs[:-1], Run(kept_keys)) if len(kept_keys) else runs[:-1]
         if len(gone):
             dead = _settled((*dead, Run(gone)), first=0)
             if _SPARSE * sum(map(len, dead)) >= sum(map(len, runs)):
@@ -385,6 +383,40 @@ class Relation:
         if runs is self.runs and dead is self.dead:
             return self
         return Relation(self.arity, runs, dead)
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether all but the first run takes no time to write again."""
+        runs, dead = self.runs, self.dead
+        return (
+            0 < len(runs) < 3
+            and len(dead) < 2
+            and (len(runs) == 1 or len(runs[1].keys) < _SHORT)
+            and (not dead or len(dead[0].keys) < _SHORT)
+        )
+
+    def _changed(self, gone: Keys, new: Keys) -> tuple[Relation, Keys, Keys]:
+        """As `changed`, at once."""
+        first = self.runs[0]
+        last = self.runs[1].keys if len(self.runs) > 1 else EMPTY
+        dead = self.dead[0].keys if self.dead else EMPTY
+        last_out = np.empty(len(last) + len(new), np.uint64)
+        dead_out = np.empty(len(dead) + len(gone), np.uint64)
+        went, came = np.empty(len(gone), np.uint64), np.empty(len(new), np.uint64)
+        lasts, deads, lost, gained = kernels.change_few(
+            first.keys, last, dead, gone, new, last_out, dead_out, went, came
+        )
+        if not lost and not gained:
+            return self, EMPTY, EMPTY
+        runs: tuple[Run, ...] = self.runs[:1]
+        tombs: tuple[Run, ...] = ()
+        if lasts:
+            runs = _settled((first, Run(last_out[:lasts])))
+        if deads:
+            tombs = (Run(dead_out[:deads]),)
+            if _SPARSE * deads >= len(first) + lasts:
+                runs, tombs = _compacted(runs, tombs), ()
+        return Relation(self.arity, runs, tombs), went[:lost], came[:gained]
 
     def intersection(self, other: Relation) -> Relation:
         """The facts that both have."""
