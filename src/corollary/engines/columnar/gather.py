@@ -87,32 +87,43 @@ def differ(edges: Run, known: Relation, size: int, workers: Workers, budget: Bud
     large, more = (known.keys(), EMPTY) if known.dead else layers(known, offsets=False)[::2]
     budget.reserve(3 * 8 * len(known), "comparing two closures")
 
-    def follow(ids: tuple[int, int]) -> tuple[Keys, Keys, Keys, int]:
+    def follow(ids: tuple[int, int]) -> tuple[list[Keys], list[int]]:
         place, end = ids
         marks, row = Marks.of(size), np.empty(size, np.uint32)
         old, also = (_between(keys, place, end) for keys in (large, more))
-        deleted = np.empty(len(old) + len(also), np.uint64)
-        # Pages that are never written take no memory.
-        room = _SPARE * len(deleted) + size
+        # Pages that are never written take no memory; what others find comes behind.
+        deleted = np.empty(len(known), np.uint64)
+        room = _SPARE * len(known) + size
         whole, inserted = np.empty(room, np.uint64), np.empty(room, np.uint64)
         done = np.zeros(6, np.int64)
         while True:
             place = compare(
                 place, end, *graph, old, also, *marks, row, done, whole, inserted, deleted
             )
-            n, come, gone, met = done[:4].tolist()
+            sizes = done[:4].tolist()
             if place == end:
-                return whole[:n], inserted[:come], deleted[:gone], met
+                return [whole, inserted, deleted], sizes
             budget.reserve(2 * 8 * len(whole), "comparing two closures")
-            whole, inserted = _grown(whole, n), _grown(inserted, come)
+            whole, inserted = _grown(whole, sizes[0]), _grown(inserted, sizes[1])
 
     threads = workers.threads if len(edges) > _MANY else 1
     done = workers.map(follow, _ranges(large, size, threads))
     whole, inserted, deleted = (
-        np.concatenate(parts) if len(parts) > 1 else parts[0]
-        for parts in list(zip(*done, strict=True))[:3]
+        _joined([(buffers[at], sizes[at]) for buffers, sizes in done]) for at in range(3)
     )
-    return Compared(whole, inserted, deleted, met + sum(part[3] for part in done))
+    return Compared(whole, inserted, deleted, met + sum(sizes[3] for _, sizes in done))
+
+
+def _joined(parts: list[tuple[Keys, int]]) -> Keys:
+    """The first numbers of each buffer, in the first one if it has room."""
+    out, end = parts[0]
+    size = sum(size for _, size in parts)
+    if size > len(out):
+        return np.concatenate([keys[:size] for keys, size in parts])
+    for keys, more in parts[1:]:
+        out[end : end + more] = keys[:more]
+        end += more
+    return out[:size]
 
 
 def _graph(edges: Keys, size: int, budget: Budget) -> tuple[Graph, int]:
