@@ -53,7 +53,9 @@ from corollary.engines.columnar.kernels import Array, Keys
 carray = cast(Any, numba).carray
 
 _AWAKE_NS = 500_000  # how long a helper waits awake: longer than most steps on one thread
-_AWAY_NS = 100_000  # giving way takes less than a microsecond, unless others use the core
+_AWAY_NS = (
+    1_000_000  # to give way takes a microsecond, unless somebody else gets the core for a while
+)
 _ALONE_NS = 20_000_000  # how long helpers are then left alone
 
 # Places in the slot, each in a line of the cache of its own.
