@@ -121,7 +121,7 @@ load: Callable[[Numbers, int], int] = cast(Any, intrinsic(_load))
 store: Callable[[Numbers, int, int], None] = cast(Any, intrinsic(_store))
 add: Callable[[Numbers, int, int], None] = cast(Any, intrinsic(_add))
 exchange: Callable[[Numbers, int, int, int], bool] = cast(Any, intrinsic(_exchange))
-pointer: Callable[[int], Any] = cast(Any, intrinsic(_pointer))
+pointer: Callable[[Any], Any] = cast(Any, intrinsic(_pointer))
 give_way: Callable[[], None] = cast(Any, intrinsic(_give_way))
 # Nanoseconds, as `time.monotonic_ns` counts them
 clock: Callable[[], int] = cast(Any, intrinsic(_read_clock))

@@ -32,13 +32,13 @@ from corollary.engines.columnar.shared import components
 from corollary.engines.columnar.workers import Workers
 
 Numbers = npt.NDArray[np.uint32]
-Places = npt.NDArray[np.uint64]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 LARGE = 1 << 18  # ids from which on marks over all of them do not stay in the cache
 _ROOM = 64  # numbers of each node that the pool has room for at first
 _SPARE = 3  # pairs for each known one that there is room for at first
 _MANY = 1 << 15  # edges and pairs from which on several threads pay
+_LENGTH, _BEGIN = 40, (1 << 40) - 1  # where a list has these
 _SHORT = 24  # numbers that are put in order by inserting one after the other
 
 
@@ -47,8 +47,7 @@ class Graph(NamedTuple):
 
     starts: Numbers  # where the edges of each id begin
     targets: Numbers
-    where: Places  # where the list of an id begins
-    sizes: Numbers  # how long it is; 0: none is kept
+    lists: Keys  # of each id: the length of its list << 40 | where it begins; 0: none is kept
     pool: Numbers
 
 
@@ -87,32 +86,43 @@ def differ(edges: Run, known: Relation, size: int, workers: Workers, budget: Bud
     large, more = (known.keys(), EMPTY) if known.dead else layers(known, offsets=False)[::2]
     budget.reserve(3 * 8 * len(known), "comparing two closures")
 
-    def follow(ids: tuple[int, int]) -> tuple[Keys, Keys, Keys, int]:
+    def follow(ids: tuple[int, int]) -> tuple[list[Keys], list[int]]:
         place, end = ids
         marks, row = Marks.of(size), np.empty(size, np.uint32)
         old, also = (_between(keys, place, end) for keys in (large, more))
-        deleted = np.empty(len(old) + len(also), np.uint64)
-        # Pages that are never written take no memory.
-        room = _SPARE * len(deleted) + size
+        # Pages that are never written take no memory; what others find comes behind.
+        deleted = np.empty(len(known), np.uint64)
+        room = _SPARE * len(known) + size
         whole, inserted = np.empty(room, np.uint64), np.empty(room, np.uint64)
         done = np.zeros(6, np.int64)
         while True:
             place = compare(
                 place, end, *graph, old, also, *marks, row, done, whole, inserted, deleted
             )
-            n, come, gone, met = done[:4].tolist()
+            sizes = done[:4].tolist()
             if place == end:
-                return whole[:n], inserted[:come], deleted[:gone], met
+                return [whole, inserted, deleted], sizes
             budget.reserve(2 * 8 * len(whole), "comparing two closures")
-            whole, inserted = _grown(whole, n), _grown(inserted, come)
+            whole, inserted = _grown(whole, sizes[0]), _grown(inserted, sizes[1])
 
     threads = workers.threads if len(edges) > _MANY else 1
     done = workers.map(follow, _ranges(large, size, threads))
     whole, inserted, deleted = (
-        np.concatenate(parts) if len(parts) > 1 else parts[0]
-        for parts in list(zip(*done, strict=True))[:3]
+        _joined([(buffers[at], sizes[at]) for buffers, sizes in done]) for at in range(3)
     )
-    return Compared(whole, inserted, deleted, met + sum(part[3] for part in done))
+    return Compared(whole, inserted, deleted, met + sum(sizes[3] for _, sizes in done))
+
+
+def _joined(parts: list[tuple[Keys, int]]) -> Keys:
+    """The first numbers of each buffer, in the first one if it has room."""
+    out, end = parts[0]
+    size = sum(size for _, size in parts)
+    if size > len(out):
+        return np.concatenate([keys[:size] for keys, size in parts])
+    for keys, more in parts[1:]:
+        out[end : end + more] = keys[:more]
+        end += more
+    return out[:size]
 
 
 def _graph(edges: Keys, size: int, budget: Budget) -> tuple[Graph, int]:
@@ -122,12 +132,12 @@ def _graph(edges: Keys, size: int, budget: Budget) -> tuple[Graph, int]:
     count = components(edges, starts, order, ends)
     targets, inner = np.empty(len(edges), np.uint32), np.zeros(size, np.uint8)
     point(edges, targets, inner)
-    where, sizes = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
+    lists = np.zeros(size, np.uint64)
     pool = np.empty(_ROOM * count, np.uint32)
     marks = Marks.of(size)
     place, top, met = count, 0, 0
     while True:
-        graph = Graph(starts, targets, where, sizes, pool)
+        graph = Graph(starts, targets, lists, pool)
         place, top, more = fill(order[:count], ends, inner, place, top, *graph, *marks)
         met += more
         if place == 0:
@@ -201,8 +211,7 @@ def gather(
     x: np.uint64,
     starts: Numbers,
     targets: Numbers,
-    where: Places,
-    sizes: Numbers,
+    lists: Keys,
     pool: Numbers,
     stamps: Numbers,
     tag: np.uint32,
@@ -215,12 +224,11 @@ def gather(
     """Write what a node reaches, in order, and give it the stamp; gives the end, and edges met."""
     one, zero = np.uint64(1), np.uint64(0)
     begin, end = np.uint64(starts[x]), np.uint64(starts[x + one])
-    length, base = np.uint32(0), zero
+    longest = zero
     for j in range(begin, end):
-        z = targets[j]
-        if sizes[z] > length:
-            length, base = sizes[z], where[z]
-    stop = base + np.uint64(length)
+        longest = max(longest, lists[targets[j]])
+    base = longest & np.uint64(_BEGIN)
+    stop = base + (longest >> np.uint64(_LENGTH))
     for t in range(base, stop):
         stamps[pool[t]] = tag
     tail = zero
@@ -268,8 +276,7 @@ def fill(
     top: int,
     starts: Numbers,
     targets: Numbers,
-    where: Places,
-    sizes: Numbers,
+    lists: Keys,
     pool: Numbers,
     stamps: Numbers,
     queue: Numbers,
@@ -291,8 +298,7 @@ def fill(
                 x,
                 starts,
                 targets,
-                where,
-                sizes,
+                lists,
                 pool,
                 stamps,
                 tag,
@@ -304,8 +310,7 @@ def fill(
             )
             met += more
             for i in range(begin, place):  # they reach each other, and so the same nodes
-                where[order[i]] = start
-                sizes[order[i]] = np.uint32(at - start)
+                lists[order[i]] = ((at - start) << np.uint64(_LENGTH)) | start
         place = begin
     return place, int(at), met
 
@@ -329,8 +334,7 @@ def compare(
     stop: int,
     starts: Numbers,
     targets: Numbers,
-    where: Places,
-    sizes: Numbers,
+    lists: Keys,
     pool: Numbers,
     known: Keys,
     known_more: Keys,
@@ -362,10 +366,9 @@ def compare(
         head = x << high
         # 2 for each id: the other one is for what is known and still reached
         tag = np.uint32(x + one) * two
-        begin, size = zero, np.uint64(sizes[x])
+        begin, size = lists[x] & np.uint64(_BEGIN), lists[x] >> np.uint64(_LENGTH)
         row = pool
         if size > zero:
-            begin = where[x]
             for j in range(begin, begin + size):
                 stamps[pool[j]] = tag
         elif starts[x] < starts[x + one]:
@@ -374,8 +377,7 @@ def compare(
                 x,
                 starts,
                 targets,
-                where,
-                sizes,
+                lists,
                 pool,
                 stamps,
                 tag,

@@ -241,12 +241,17 @@ def count_bits(words: Keys) -> int:
 
 @compiled
 def list_marked(words: Keys, start: int, out: Keys) -> None:
-    """Write the numbers of the marks that are 1, eight to a word, counted from `start`."""
+    """Write the numbers of the marks that are 1, eight to a word, counted from `start`.
+
+    No mark is left.
+    """
     n = 0
     one, all_ = np.uint64(1), np.uint64(0x0101010101010101)
     for w in range(len(words)):
         word = words[w]
         base = start + 8 * w
+        if word != np.uint64(0):
+            words[w] = 0
         if word == all_:
             for i in range(8):
                 out[n + i] = base + i

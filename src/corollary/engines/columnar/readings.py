@@ -88,7 +88,7 @@ def delta_readings(
             before = [old.relation(p) for p in rule.body[:position]]
             after = [full.relation(p) for p in rule.body[position + 1 :]]
             yield Reading((*before, changed, *after), untouched, (), position)
-    if removed is None:
+    if removed is None or not rule.negated:
         return
     atoms = tuple(old.relation(p) for p in rule.body)
     for position, pattern in enumerate(rule.negated):

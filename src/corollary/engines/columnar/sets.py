@@ -26,6 +26,8 @@ _LARGEST = 0.25
 _DIGIT = 11  # bits of a digit when pairs are sorted: their counts fit into the fastest cache
 _FEWER, _MANY = 8, 1 << 18  # so many times fewer keys are put between stretches of at most so many
 _FEW = 1 << 10  # pairs that are sorted sooner than all digits are counted
+_KEPT = 1 << 22  # words of marks that are kept for the next time: 32 MiB
+_spare: list[Keys] = []
 _NONE, _HALF = np.uint64(0), np.uint64(32)
 
 
@@ -97,7 +99,8 @@ def largest(a: Keys) -> int:
 
 def numbers(sources: Sequence[Keys | Ids], most: int) -> Keys:
     """The low halves of keys in any order, repetitions allowed, that are at most `most`."""
-    words = np.zeros(most // 8 + 1, np.uint64)
+    room = _marks(most // 8 + 1)
+    words = room[: most // 8 + 1]
     marks = words.view(np.uint8)  # a byte for each, so that threads may mark the same number
     slot = _slot(_MARK * sum(map(len, sources)) + _LIST * len(marks))
     if slot is None:
@@ -105,6 +108,7 @@ def numbers(sources: Sequence[Keys | Ids], most: int) -> Keys:
             kernels.mark(marks, keys, _NONE)
         out = np.empty(kernels.count_bits(words), np.uint64)
         kernels.list_marked(words, 0, out)
+        _keep(room)
         return out
     for keys in sources:
         if _MARK * len(keys) > _SHORT:
@@ -116,7 +120,23 @@ def numbers(sources: Sequence[Keys | Ids], most: int) -> Keys:
     np.cumsum(together.count_bits(slot, words, i), out=k[1:])
     out = np.empty(k[-1], np.uint64)
     together.list_marked(slot, words, i, out, k)
+    _keep(room)
     return out
+
+
+def _marks(size: int) -> Keys:
+    """So many words that are 0, or more: kept ones, as fresh pages cost more than the marks."""
+    try:
+        room = _spare.pop()
+    except IndexError:  # another thread has them
+        return np.zeros(size, np.uint64)
+    return room if len(room) >= size else np.zeros(size, np.uint64)
+
+
+def _keep(room: Keys) -> None:
+    """Marks that are all 0 again, for the next one who needs them."""
+    if len(room) <= _KEPT and not _spare:
+        _spare.append(room)
 
 
 def look_up(probes: Keys | Ids, bits: Keys, mask: npt.NDArray[np.bool_]) -> None:

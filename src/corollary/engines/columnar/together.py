@@ -53,7 +53,9 @@ from corollary.engines.columnar.kernels import Array, Keys
 carray = cast(Any, numba).carray
 
 _AWAKE_NS = 500_000  # how long a helper waits awake: longer than most steps on one thread
-_AWAY_NS = 100_000  # giving way takes less than a microsecond, unless others use the core
+_AWAY_NS = (
+    1_000_000  # to give way takes a microsecond, unless somebody else gets the core for a while
+)
 _ALONE_NS = 20_000_000  # how long helpers are then left alone
 
 # Places in the slot, each in a line of the cache of its own.
@@ -119,7 +121,7 @@ def serve(slot: Numbers, awake: int, away: int, alone: int) -> None:
         ticket = load(slot, _TICKET)
         if (ticket & 0xFFFF) < ((ticket >> 16) & 0xFFFF):
             if exchange(slot, _TICKET, ticket, ticket + 1):
-                perform(slot[_JOB], slot[_JOB + 1], ticket & 0xFFFF)
+                perform(slot[_JOB], slot[_JOB + 1], np.int64(ticket & 0xFFFF))
                 add(slot, _DONE, 1)
                 before = clock()
                 last = before
@@ -136,14 +138,14 @@ def serve(slot: Numbers, awake: int, away: int, alone: int) -> None:
 
 
 @compiled
-def share(slot: Numbers, kind: int, rows: npt.NDArray[np.int64]) -> None:
+def share(slot: Numbers, kind: np.int64, rows: npt.NDArray[np.int64]) -> None:
     """Do all parts of a job, with whoever comes."""
-    parts = len(rows)
+    parts, begin = len(rows), np.int64(rows.ctypes.data)
     if parts >= 0x8000 or not exchange(slot, _TAKEN, 0, 1):  # somebody else has a job
         for part in range(parts):
-            perform(kind, rows.ctypes.data, part)
+            perform(kind, begin, np.int64(part))
         return
-    slot[_JOB], slot[_JOB + 1] = kind, rows.ctypes.data
+    slot[_JOB], slot[_JOB + 1] = kind, begin
     store(slot, _DONE, 0)
     generation = ((load(slot, _TICKET) >> 32) + 1) & 0x7FFFFFFF
     store(slot, _TICKET, (generation << 32) | (parts << 16))
@@ -154,7 +156,7 @@ def share(slot: Numbers, kind: int, rows: npt.NDArray[np.int64]) -> None:
         if part == parts:
             break
         if exchange(slot, _TICKET, ticket, ticket + 1):
-            perform(kind, rows.ctypes.data, part)
+            perform(kind, begin, np.int64(part))
             mine += 1
     while load(slot, _DONE) + mine < parts:
         give_way()
@@ -162,7 +164,7 @@ def share(slot: Numbers, kind: int, rows: npt.NDArray[np.int64]) -> None:
 
 
 @compiled
-def perform(kind: int, rows: int, part: int) -> None:
+def perform(kind: np.int64, rows: np.int64, part: np.int64) -> None:
     """Do one part; `rows` is where the parts begin."""
     row = carray(pointer(rows + 8 * _WIDTH * part), _WIDTH, np.int64)
     a = carray(pointer(row[0]), row[1], np.uint64)
@@ -211,7 +213,7 @@ def merge(slot: Numbers, a: Keys, b: Keys, out: Keys, i: Numbers, j: Numbers) ->
         put(rows[p], 0, a, i[p], i[p + 1])
         put(rows[p], 2, b, j[p], j[p + 1])
         put(rows[p], 4, out, i[p] + j[p], i[p + 1] + j[p + 1])
-    share(slot, _MERGE, rows)
+    share(slot, np.int64(_MERGE), rows)
     return rows[:, _RESULT].copy()
 
 
@@ -226,7 +228,7 @@ def select(
         put(rows[p], 2, b, j[p], j[p + 1])
         put(rows[p], 4, out, i[p], i[p + 1])
         rows[p, 6] = keep
-    share(slot, _SELECT, rows)
+    share(slot, np.int64(_SELECT), rows)
     return rows[:, _RESULT].copy()
 
 
@@ -238,7 +240,7 @@ def distinct(slot: Numbers, a: Keys, shift: np.uint64, out: Keys, i: Numbers) ->
         put(rows[p], 0, a, i[p], i[p + 1])
         put(rows[p], 4, out, i[p], i[p + 1])
         rows[p, 6] = np.int64(shift)
-    share(slot, _DISTINCT, rows)
+    share(slot, np.int64(_DISTINCT), rows)
     return rows[:, _RESULT].copy()
 
 
@@ -260,9 +262,9 @@ def sort_by_digit(
         put(rows[p], 4, target, 0, len(target))
         rows[p, 6] = np.int64(shift)
         rows[p, 7] = first
-    share(slot, _COUNT, rows)
+    share(slot, np.int64(_COUNT), rows)
     kernels.add_up(counts)
-    share(slot, _MOVE, rows)
+    share(slot, np.int64(_MOVE), rows)
 
 
 @compiled
@@ -271,7 +273,7 @@ def largest_low(slot: Numbers, a: Keys, i: Numbers) -> int:
     rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
     for p in range(len(rows)):
         put(rows[p], 0, a, i[p], i[p + 1])
-    share(slot, _LARGEST, rows)
+    share(slot, np.int64(_LARGEST), rows)
     return int(rows[:, _RESULT].max())
 
 
@@ -283,7 +285,7 @@ def mark(slot: Numbers, keys: Array, words: Keys, parts: int) -> None:
         put(rows[p], 0, keys, len(keys) * p // parts, len(keys) * (p + 1) // parts)
         put(rows[p], 2, words, 0, len(words))
         rows[p, 3] *= 8
-    share(slot, _MARK if keys.itemsize == 8 else _MARK_IDS, rows)
+    share(slot, np.int64(_MARK if keys.itemsize == 8 else _MARK_IDS), rows)
 
 
 @compiled
@@ -292,7 +294,7 @@ def count_bits(slot: Numbers, words: Keys, i: Numbers) -> Numbers:
     rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
     for p in range(len(rows)):
         put(rows[p], 0, words, i[p], i[p + 1])
-    share(slot, _ONES, rows)
+    share(slot, np.int64(_ONES), rows)
     return rows[:, _RESULT].copy()
 
 
@@ -304,7 +306,7 @@ def list_marked(slot: Numbers, words: Keys, i: Numbers, out: Keys, k: Numbers) -
         put(rows[p], 0, words, i[p], i[p + 1])
         put(rows[p], 4, out, k[p], k[p + 1])
         rows[p, 6] = 8 * i[p]
-    share(slot, _LIST, rows)
+    share(slot, np.int64(_LIST), rows)
 
 
 @compiled
@@ -317,4 +319,4 @@ def look_up(
         put(rows[p], 0, probes, i[p], i[p + 1])
         put(rows[p], 2, bits, 0, len(bits))
         put(rows[p], 4, mask, i[p], i[p + 1])
-    share(slot, _LOOK if probes.itemsize == 8 else _LOOK_IDS, rows)
+    share(slot, np.int64(_LOOK if probes.itemsize == 8 else _LOOK_IDS), rows)
