@@ -60,9 +60,9 @@ def pieces(format_: str, variables: Sequence[str]) -> tuple[str, str, Callable[[
 
     The first line and the pieces have no end; there is none for formats without a first line.
 
-    >>> first, end, piece = pieces("csv", ["x"])
-    >>> first, end, piece(pa.table({"x": ["<urn:a>", None]}))
-    ('x', '\\r\\n', 'urn:a\\r\\n')
+    >>> first, end, piece = pieces("csv", ["x", "y"])
+    >>> first, end, piece(pa.table({"x": ["<urn:a>", None], "y": ['"b"', '"c"']}))
+    ('x,y', '\\r\\n', 'urn:a,b\\r\\n,c')
     """
     if format_ == "nt":
         return "", "\n", _lines
