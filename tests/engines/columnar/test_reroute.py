@@ -21,7 +21,7 @@ WAYS: dict[str, dict[Any, dict[str, int]]] = {
     "rows": {reroute: {"_WORDS": 1 << 40}},
     "lists": {
         reroute: {"_WORDS": 0, "_ALL": 1 << 40},
-        gather: {"_MANY": 0, "_ROOM": 1, "_SPARE": 1},
+        gather: {"_MANY": 0, "_ROOM": 1},
     },
     "lists of many": {reroute: {"_COLUMNS": 0, "_ALL": 1 << 40}, gather: {"_MANY": 0}},
     "searches": {reroute: {"_WORDS": 0}},

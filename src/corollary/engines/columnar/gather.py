@@ -36,7 +36,7 @@ Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 LARGE = 1 << 18  # ids from which on marks over all of them do not stay in the cache
 _ROOM = 64  # numbers of each node that the pool has room for at first
-_SPARE = 3  # pairs for each known one that there is room for at first
+_SPARE = 4  # there is room for 1/4 as many pairs more than are known, at first
 _MANY = 1 << 15  # edges and pairs from which on several threads pay
 _LENGTH, _BEGIN = 40, (1 << 40) - 1  # where a list has these
 _SHORT = 24  # numbers that are put in order by inserting one after the other
@@ -92,7 +92,7 @@ def differ(edges: Run, known: Relation, size: int, workers: Workers, budget: Bud
         old, also = (_between(keys, place, end) for keys in (large, more))
         # Pages that are never written take no memory; what others find comes behind.
         deleted = np.empty(len(known), np.uint64)
-        room = _SPARE * len(known) + size
+        room = len(known) + len(known) // _SPARE + size
         whole, inserted = np.empty(room, np.uint64), np.empty(room, np.uint64)
         done = np.zeros(6, np.int64)
         while True:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from corollary.engines.columnar.together import crew
+from corollary.engines.columnar.together import Crew, crew
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -33,7 +33,11 @@ class Workers:
         self.threads = threads
         # The thread that asks for the work takes part in it.
         self._pool = ThreadPoolExecutor(threads - 1, "corollary") if threads > 1 else None
-        self.crew = crew(threads - 1)
+
+    @property
+    def crew(self) -> Crew | None:
+        """Those who take parts of set operations; a child process has its own."""
+        return crew(self.threads - 1)
 
     def map(self, function: Callable[[A], B], items: Sequence[A]) -> list[B]:
         """The function of each item, in order."""
