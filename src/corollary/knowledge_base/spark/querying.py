@@ -166,7 +166,8 @@ class SparkStore:
         patterns = [self._pattern(text) for text in snapshot.commit.materialize]
         explicit = self._facts.where("explicit").drop("explicit")
         program = snapshot.program
-        return Unfolded(explicit, program, patterns, self._dictionary, **self._options)
+        options = {"terms": self._terms, **self._options}
+        return Unfolded(explicit, program, patterns, self._dictionary, **options)
 
     @cached_property
     def _facts(self) -> DataFrame:
