@@ -26,7 +26,6 @@ COLORS = {
     "auto": _BLUE,
     "corollary": _BLUE,
     "columnar": _BLUE,
-    "warm_ms": _BLUE,
     "bf": _ORANGE,
     "dred": _GREEN,
     "fp": _PURPLE,
