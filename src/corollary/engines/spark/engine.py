@@ -318,6 +318,11 @@ class SparkEngine:
             nodes = found
         return None
 
+    def release(self) -> None:
+        """Let Spark forget what was kept of the terms."""
+        if self.workspace.terms is not None:
+            self.workspace.terms.release()
+
     def counts(self) -> SparkCounts:
         """Counts that are all 0."""
         return SparkCounts(self.workspace)

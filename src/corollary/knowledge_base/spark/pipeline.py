@@ -100,6 +100,7 @@ def build(
                 message=message or "",
             )
             done.derived.unpersist()
+            done.engine.release()
         finally:
             loaded.release()
     return Built(

@@ -120,6 +120,7 @@ def update(
                     message=message or "",
                     batch=batch,
                 )
+            engine.release()
         finally:
             loaded.release()
     return Built(
