@@ -8,7 +8,6 @@ import json
 import pkgutil
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from benchmarks import (
     equality,
     growing,
     hybrid,
-    lubm_data,
     lubm_one,
     page,
     peers,
@@ -33,8 +31,6 @@ from benchmarks import (
     reasoners,
     rules,
     scaling,
-    sql,
-    tables,
     updates,
     views,
 )
@@ -43,12 +39,8 @@ from benchmarks.measure import peak_bytes
 from benchmarks.plots import Plot, draw
 from benchmarks.report import DATA, Benchmark, Options, Row, table
 from benchmarks.views import Column, View
-from corollary.core.compile import home, home_terms
-from corollary.core.dictionary import Dictionary, Ids
-from corollary.lang import reference
-from corollary.lang.program import Program
-from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import RDF, XSD, Atom
+from corollary.lang.syntax import RDF, XSD
+from tests.reached import closure
 
 needs_data = pytest.mark.skipif(
     lubm_one.missing(DATA) is not None, reason=f"LUBM(1) is not here: {lubm_one.missing(DATA)}"
@@ -183,130 +175,6 @@ def remembering() -> Row:
 
 
 # --- the data ---
-
-
-def test_lubm_data_is_deterministic_and_without_duplicates() -> None:
-    facts, again = lubm_data.generate(20_000), lubm_data.generate(20_000)
-    for predicate, rows in facts.items():
-        assert np.array_equal(rows, again[predicate])
-        assert len(np.unique(rows, axis=0)) == len(rows)
-    assert 0.8 < sum(map(len, facts.values())) / 20_000 < 1.2
-
-
-def test_lubm_links_stay_within_a_department() -> None:
-    facts = lubm_data.generate(20_000)
-
-    def pairs(name: str) -> dict[int, int]:
-        return dict(facts[lubm_data.property_(name)].tolist())
-
-    department = pairs("memberOf") | pairs("worksFor")
-    assert pairs("headOf").items() <= pairs("worksFor").items()
-    assert all(department[a] == department[b] for a, b in pairs("advisor").items())
-    # Ids of a department lie next to each other.
-    order = [department[person] for person in sorted(department)]
-    assert sum(a != b for a, b in pairwise(order)) == len(set(order)) - 1
-    courses = {
-        course: teacher for teacher, course in facts[lubm_data.property_("teacherOf")].tolist()
-    }
-    taken = facts[lubm_data.property_("takesCourse")].tolist()
-    assert all(department[student] == department[courses[course]] for student, course in taken)
-
-
-def test_tables_survive_a_file(tmp_path: Any) -> None:
-    facts = {**lubm_data.generate(5_000), Predicate("edge"): np.array([[1, 2]], np.uint32)}
-    tables.save(tmp_path / "facts.npz", facts)
-    loaded = tables.load(tmp_path / "facts.npz")
-    assert loaded.keys() == facts.keys()
-    assert all(np.array_equal(loaded[predicate], rows) for predicate, rows in facts.items())
-
-
-@pytest.mark.parametrize("edges", [20, 200])
-def test_random_graphs_and_the_size_of_their_closure(edges: int) -> None:
-    graph, pairs = dag.random_dag(edges)
-    assert len(np.unique(graph, axis=0)) == len(graph)
-    reached = closure(graph.tolist())
-    assert not any(a == b for a, b in reached)
-    assert len(reached) == pairs
-
-
-def closure(edges: list[list[int]]) -> set[tuple[int, int]]:
-    """The pairs that edges connect, naively."""
-    reached = {(a, b) for a, b in edges}
-    while True:
-        size = len(reached)
-        ends: dict[int, list[int]] = {}
-        for a, b in reached:
-            ends.setdefault(a, []).append(b)
-        reached |= {(a, c) for a, b in edges for c in ends.get(b, ())}
-        if len(reached) == size:
-            return reached
-
-
-# --- the peers ---
-
-PROGRAMS = {
-    "linear": dag.LINEAR,
-    "quadratic": dag.QUADRATIC,
-    "mutual": "odd(?x, ?z) :- edge(?x, ?y), even(?y, ?z) . even(?x, ?y) :- edge(?y, ?x) ."
-    " even(?x, ?z) :- odd(?x, ?y), odd(?y, ?z) .",
-    "constants": "p(?x) :- edge(?x, 1) . q(1, ?x) :- p(?x), edge(?x, ?x) . p(?y) :- q(?x, ?y) .",
-    "triples": "[?x, a, <C>] :- [?x, <p>, ?y], [?y, a, <D>] . [?x, <p>, ?z] :- [?x, <p>, ?y],"
-    " [?y, <p>, ?z] . [?y, a, <D>] :- [?x, a, <C>], [?x, <p>, ?y] .",
-}
-
-
-def random_facts(program: Program, count: int) -> list[Atom]:
-    """Facts over a few constants, for every predicate that the program reads."""
-    rng = np.random.default_rng(len(program))
-    atoms = []
-    for rule in program.rules:
-        for atom, _ in rule.atoms():
-            for _ in range(count):
-                values = {v: Program.parse(f"c({rng.integers(5)}) .").facts[0].terms[0]
-                          for v in atom.variables()}  # fmt: skip
-                atoms.append(reference.substitute(atom, values))  # type: ignore[arg-type]
-    return atoms
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_rounds_in_sql_equal_the_oracle(name: str) -> None:
-    program = Program.parse(PROGRAMS[name])
-    facts = random_facts(program, 4)
-    oracle = reference.materialize(program, facts)
-    peer = sql.SemiNaive(program, {}, threads=1)
-    for predicate, rows in encoded(facts, peer.dictionary).items():
-        sql.insert(peer.connection, peer.known[predicate], rows)
-    peer.materialize()
-    wanted = encoded(oracle, peer.dictionary)
-    assert peer.counts() == {predicate: len(rows) for predicate, rows in wanted.items()}
-    for predicate, rows in wanted.items():
-        found = peer.connection.execute(f"FROM {peer.known[predicate]}").fetchall()
-        assert set(found) == set(map(tuple, rows.tolist()))
-
-
-def encoded(facts: Any, dictionary: Dictionary) -> dict[Predicate, Ids]:
-    rows: dict[Predicate, dict[tuple[int, ...], None]] = {}
-    for fact in facts:
-        terms = Atom("", home_terms(fact)).constants()
-        rows.setdefault(home(fact), {})[tuple(dictionary.encode(terms).tolist())] = None
-    return {predicate: np.array(list(found), np.uint32) for predicate, found in rows.items()}
-
-
-def test_sql_refuses_what_it_cannot_say() -> None:
-    for text in ("p(?x) :- q(?x), NOT r(?x) .", "[?x, ?p, ?z] :- [?x, ?p, ?z] ."):
-        with pytest.raises(ValueError, match="SQL"):
-            sql.SemiNaive(Program.parse(text), {}, threads=1)
-
-
-@needs_data
-def test_rounds_in_sql_over_lubm_one() -> None:
-    explicit = lubm_one.read(DATA, Dictionary())
-    wanted = lubm_one.expected(DATA, "L")
-    peer = sql.SemiNaive(lubm_one.rules(DATA, "L"), explicit, threads=1)
-    peer.materialize()
-    counts = {tables.label(p).removeprefix("a "): count for p, count in peer.counts().items()}
-    assert sum(counts.values()) == wanted.facts
-    assert wanted.by_predicate.items() <= counts.items()
 
 
 # --- the benchmarks ---
