@@ -128,7 +128,8 @@ def _compared(
     """Both over the same file, in one session."""
     from corollary.engines.spark.session import build_session
 
-    config = {"spark.sql.adaptive.enabled": "false"}
+    # The joins of the textbook need more than the 1 GB that Java has otherwise.
+    config = {"spark.sql.adaptive.enabled": "false", "spark.driver.memory": "8g"}
     session = build_session("local[2]", config=config)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
