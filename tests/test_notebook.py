@@ -10,10 +10,10 @@ import pytest
 NOTEBOOK = Path(__file__).parent.parent / "docs" / "tour.ipynb"
 
 
-def outputs(notebook: Any) -> list[list[str]]:
-    """What the cells print and show, as text."""
+def outputs(notebook: Any) -> list[str]:
+    """What the cells print and show, as text; a kernel may send it in several pieces."""
     return [
-        [output.get("text") or output["data"]["text/plain"] for output in cell.outputs]
+        "".join(output.get("text") or output["data"]["text/plain"] for output in cell.outputs)
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]

@@ -70,6 +70,15 @@ def stores(
     return folder, kb, SparkStore(folder, session=session(), small=4, partitions=2)
 
 
+def test_the_active_session_stays(stores: tuple[str, KnowledgeBase, SparkStore]) -> None:
+    _, _, store = stores
+    own = session()
+    own.createDataFrame([], "nothing int")  # which makes it the active one
+    for text in QUERIES.values():
+        store.query(text)
+        assert type(own).getActiveSession() is own
+
+
 def rows(answer: Any) -> Counter[tuple[str | None, ...]] | bool:
     if isinstance(answer, bool):
         return answer

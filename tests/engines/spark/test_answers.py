@@ -78,7 +78,7 @@ def answered(terms: list[Constant], dictionary: Dictionary, partitions: int) -> 
     ]
     together = [
         *Texts(partitions)(iter([table])),
-        *Question(partitions)(questions.take()),
+        *Question(partitions, frozenset(asked))(questions.take()),
         *numbers,
     ]
     found: dict[Key, list[Ids]] = defaultdict(list)

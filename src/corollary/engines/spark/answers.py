@@ -32,7 +32,7 @@ from corollary.engines.spark.packing import (
     partition_of,
 )
 from corollary.engines.spark.plan import EVERYWHERE, Plan, Source
-from corollary.engines.spark.task import Batches, contains, distinct
+from corollary.engines.spark.task import Batches, contains, distinct, in_order
 
 _BLOCK = 1 << 18  # terms in a block
 _VALUES: Key = (0, NONE, NONE, 2)  # terms, and the numbers of their values
@@ -138,11 +138,13 @@ class Question:
     """Questions that rounds have gathered, for the partitions of the terms that they are about."""
 
     partitions: int
+    keys: frozenset[Key]  # of those that tasks answer
 
     def __call__(self, batches: Batches) -> Batches:
         out = Gathering()
         for _, _, key, rows in chunks_of(batches):
-            out.send(FRESH, key, distinct(rows), 0, self.partitions)
+            if key in self.keys:
+                out.send(FRESH, key, in_order(rows[:, 0])[:, None], 0, self.partitions)
         yield from out.take()
 
 
@@ -171,7 +173,7 @@ class Answer:
         out = Gathering()
         for key, parts in questions.items():
             asked = self.asked[key]
-            wanted = np.unique(np.concatenate(parts))
+            wanted = in_order(np.concatenate(parts)[:, 0])
             if asked.condition is not None:
                 known = wanted[contains(ids, wanted)]
                 places = np.searchsorted(ids, known).astype(np.uint32)

@@ -33,6 +33,7 @@ from corollary.engines.spark.packing import (
 from corollary.engines.spark.plan import ASKED, EVERYWHERE, UNIT, Plan, Source
 from corollary.engines.spark.task import Combine, Fetch, Local, Round, Route, narrow
 from corollary.engines.spark.terms import TermTable
+from corollary.engines.spark.views import Select
 
 Operands = Sequence[tuple[str, SparkFacts, int]]  # name, facts, kind of chunks
 
@@ -132,8 +133,12 @@ class Evaluation:
     @property
     def _terms(self) -> TermTable | None:
         """What tasks answer questions by, if they can."""
-        told = any(asked.told for asked in self.asked.values())
-        return None if told else self.workspace.terms
+        return self.workspace.terms
+
+    @property
+    def _for_tasks(self) -> dict[Key, Asked]:
+        """Questions that tasks can answer; what they are told comes from the driver."""
+        return {key: asked for key, asked in self.asked.items() if not asked.told}
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -259,22 +264,32 @@ class Evaluation:
         questions = workspace.for_driver(frame)
         terms = self._terms
         # The numbers of values are others on the driver.
+        answered = None
         if terms is not None and (self._asks_values or count > self.most_asked):
-            return self._answered(questions, terms)
+            answered = self._answered(questions, terms)
+            told = self.asked.keys() - self._for_tasks.keys()
+            if not told:
+                return answered
+            questions = workspace.over(questions, Select(DERIVED, frozenset(told), {}))
         found = workspace.collected(questions)
         out = Gathering()
         for key, rows in found.items():
             self._send(out, FRESH, self.asked[key].answers, self._told_of(key, rows))
-        return workspace.chunks(out)
+        more = workspace.chunks(out)
+        if answered is None or more is None:
+            return answered if more is None else more
+        return workspace.united([answered, more])
 
     def _answered(self, questions: DataFrame, terms: TermTable) -> DataFrame:
         """The answers to many questions, by tasks, when the next round reads them."""
         workspace, partitions = self.workspace, self.workspace.partitions
-        literals = all(asked.of_literals for asked in self.asked.values())
-        parts = [workspace.over(questions, Question(partitions)), terms.texts(literals=literals)]
+        asked = self._for_tasks
+        literals = all(question.of_literals for question in asked.values())
+        question = Question(partitions, frozenset(asked))
+        parts = [workspace.over(questions, question), terms.texts(literals=literals)]
         if self._asks_values:
             parts.append(terms.values)
-        answer = Answer(self.asked, self.plan, partitions)
+        answer = Answer(asked, self.plan, partitions)
         return workspace.over(workspace.exchanged(workspace.united(parts)), answer)
 
     def _told_of(self, key: Key, rows: Ids) -> Ids:

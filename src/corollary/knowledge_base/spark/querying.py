@@ -25,7 +25,7 @@ from corollary.engines.spark.write import read_files
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.patterns import is_pattern, places_of, read_pattern
 from corollary.knowledge_base.spark.hybrid import Unfolded
-from corollary.knowledge_base.spark.sessions import apart, started
+from corollary.knowledge_base.spark.sessions import apart, started, unnoticed
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
 from corollary.query.results import Solutions, TripleTable
@@ -224,9 +224,9 @@ class SparkStore:
 
 @contextmanager
 def _asking() -> Iterator[None]:
-    """Failures of Spark as failures of a query."""
+    """Failures of Spark as failures of a query; the active session stays the one that it was."""
     try:
-        with explained("the query"):
+        with explained("the query"), unnoticed():
             yield
     except OperationFailed as error:
         if error.code != "E540":

@@ -53,6 +53,21 @@ def apart(session: SparkSession) -> SparkSession:
     return own
 
 
+@contextmanager
+def unnoticed() -> Iterator[None]:
+    """Work in a session of one's own; afterwards the active session is the one that it was.
+
+    A session becomes the active one when it makes a DataFrame, and sources that were registered
+    with another one would not be found any more.
+    """
+    before = SparkSession.getActiveSession()
+    try:
+        yield
+    finally:
+        if before is not None and SparkSession.getActiveSession() is not before:
+            before.createDataFrame([], "nothing int")
+
+
 def cores_of(session: SparkSession) -> int:
     """How many tasks run at the same time."""
     context: Any = session.sparkContext
