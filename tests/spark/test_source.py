@@ -18,6 +18,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 @pytest.fixture
 def session(spark: SparkSession) -> SparkSession:
+    """With the source. Spark looks for the source of a write in the active session, which is the
+    one that has made a frame last: here it may be one of another test."""
+    spark.createDataFrame([], "nothing int")
     co.register(spark)
     return spark
 
