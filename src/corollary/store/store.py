@@ -14,6 +14,7 @@ from corollary.store.commits import Commit
 from corollary.store.delta import Table, not_a_store, unwritable
 from corollary.store.layout import (
     CACHE,
+    CHUNKS,
     CHANGES,
     FACTS,
     MODES,
@@ -184,7 +185,7 @@ def refuse_occupied(path: Path) -> None:
             "'corollary update' changes it; remove the folder to begin anew",
             file=str(path),
         )
-    if found - {*TABLES, CACHE}:
+    if found - {*TABLES, CACHE, CHUNKS}:
         raise InvalidInput(
             "E506",
             f"the folder {path} is not empty",

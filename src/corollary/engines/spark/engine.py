@@ -30,7 +30,7 @@ from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, STATE
 from corollary.engines.spark.plan import AtomOf, Source
 from corollary.engines.spark.session import STEADY, build_session
-from corollary.engines.spark.task import Embedded
+from corollary.engines.spark.task import Embedded, in_order
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.translate import (
     Translation,
@@ -305,11 +305,11 @@ class SparkEngine:
         known: SparkFacts,
     ) -> tuple[Any, Any, Any] | None:
         """The components of changed edges, before and after; None if they are large."""
-        nodes = np.unique(changed.local().rows(edge))
+        nodes = in_order(changed.local().rows(edge).ravel())
         while len(nodes) <= self.workspace.small // 4:
             places = {edge: {0: nodes, 1: nodes}}
             parts = [looked_up(facts, places) for facts in (before, after)]
-            found = np.unique(np.concatenate([nodes, *(p.rows(edge).ravel() for p in parts)]))
+            found = in_order(np.concatenate([nodes, *(p.rows(edge).ravel() for p in parts)]))
             if len(found) == len(nodes):
                 if self._connected(edge, parts[0], parts[1], None) is None:
                     return None
@@ -319,9 +319,8 @@ class SparkEngine:
         return None
 
     def release(self) -> None:
-        """Let Spark forget what was kept of the terms."""
-        if self.workspace.terms is not None:
-            self.workspace.terms.release()
+        """Let Spark forget what was kept of terms and of stored facts."""
+        self.workspace.release()
 
     def counts(self) -> SparkCounts:
         """Counts that are all 0."""
@@ -330,7 +329,8 @@ class SparkEngine:
     # -- few facts and many ----------------------------------------------------------------------
 
     def _is_few(self, facts: SparkFacts | None) -> bool:
-        return facts is not None and len(facts) <= self.workspace.small // 4
+        """Whether what facts join with may be looked up."""
+        return facts is not None and len(facts) <= self.workspace.small + self.workspace.small // 4
 
     def _by_lookups(
         self,
@@ -345,7 +345,8 @@ class SparkEngine:
         if not given or not all(map(self._is_few, given)) or any(r.groupings for r in rules):
             return None
         d, e, h = (None if (s := sets[letter]) is None else s.local() for letter in "deh")
-        lookups = Lookups(facts, negative)
+        only_heads = d is None and e is None
+        lookups = Lookups(facts, negative, any_will_do=only_heads and not counted)
         for rule in rules:
             if d is not None:
                 for at, pattern in enumerate(rule.body):
@@ -354,7 +355,7 @@ class SparkEngine:
             if e is not None:
                 for pattern in rule.negated:
                     lookups.begin(rule, pattern, e, rule.body)
-            if d is None and e is None:
+            if only_heads:
                 lookups.begin(rule, rule.head, h, rule.body)
         views = lookups.run()
         if views is None:

@@ -31,7 +31,16 @@ from corollary.engines.spark.packing import (
     Key,
 )
 from corollary.engines.spark.plan import ASKED, EVERYWHERE, UNIT, Plan, Source
-from corollary.engines.spark.task import Combine, Fetch, Local, Round, Route, narrow
+from corollary.engines.spark.task import (
+    Combine,
+    Fetch,
+    Local,
+    Round,
+    Route,
+    missing_in,
+    narrow,
+    together,
+)
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.views import Select
 
@@ -422,14 +431,14 @@ class Evaluation:
                     wanted[key] = None
                     whole.add(other)
                 elif key not in wanted or wanted[key] is not None:
-                    ids = np.setdiff1d(rows[:, place], looked[other])
+                    ids = missing_in(looked[other], rows[:, place])
                     if len(ids):
                         before = wanted.get(key, {}).get(column, ids)
-                        wanted[key] = {column: np.union1d(before, ids)}
+                        wanted[key] = {column: together(before, ids)}
         for key, places in wanted.items():
             if places is not None:
                 [ids] = places.values()
-                looked[key[0]] = np.union1d(looked[key[0]], ids)
+                looked[key[0]] = together(looked[key[0]], ids)
         if not wanted:
             return local.facts({})
         found = self.workspace.collected(self.workspace.over(frame, Fetch(STATE, wanted)))

@@ -17,11 +17,11 @@ import numpy as np
 from corollary.core.compile import CompiledRule, Pattern, constant_id, covers
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.task import contains
+from corollary.engines.spark.task import ANY, contains, in_order, together
 from corollary.lang.stratify import Predicate
 
 # Ids that a look-up may ask for: with more, a plan of local steps takes less time.
-MANY = 300_000
+MANY = 1_000_000
 
 Wanted = dict[Predicate, dict[int, Ids] | None]
 
@@ -33,17 +33,28 @@ class _Search:
     values: dict[int, Ids]
     pending: list[Pattern]
     negated: Sequence[Pattern]
+    alone: frozenset[Pattern] = frozenset()  # of them, those that need to match only anything
+    equal: Sequence[tuple[int, int]] = ()  # variables whose values are the same
 
 
 class Lookups:
-    """What instances that begin with few facts can use of `facts` and `negative`."""
+    """What instances that begin with few facts can use of `facts` and `negative`.
+
+    With `any_will_do`, one of several instances with the same head is enough.
+    """
 
     def __init__(
-        self, facts: SparkFacts, negative: SparkFacts | None, extra: SparkFacts | None = None
+        self,
+        facts: SparkFacts,
+        negative: SparkFacts | None,
+        extra: SparkFacts | None = None,
+        *,
+        any_will_do: bool = False,
     ) -> None:
         self._facts = facts
         self._negative = facts if negative is None else negative
         self._extra = extra  # what atoms may also match
+        self._any_will_do = any_will_do
         self._searches: list[_Search] = []
         self._seen: dict[str, Any] = {}
 
@@ -53,7 +64,9 @@ class Lookups:
         """Begin at an atom of a rule, or at its head, with facts of the driver."""
         values = _bound(start, self._tables(facts, start), {})
         if values is not None:
-            self._searches.append(_Search(values, list(pending), rule.negated))
+            alone = _alone(rule) if self._any_will_do else frozenset[Pattern]()
+            equal = _equal(rule)
+            self._searches.append(_Search(values, list(pending), rule.negated, alone, equal))
 
     def run(self) -> tuple[Any, Any] | None:
         """Facts and negative facts for the embedded engine; None if they would be too many."""
@@ -62,14 +75,16 @@ class Lookups:
             also: Wanted = {}
             steps = []
             for search in live:
+                self._compare(search)
                 found = self._next(search)
                 if found is None:
                     return None
                 pattern, column, ids = found
-                if not self._want(wanted, self._facts, pattern, column, ids):
+                alone = pattern in search.alone
+                if not self._want(wanted, self._facts, pattern, column, ids, alone=alone):
                     return None
                 if self._extra is not None and not self._want(
-                    also, self._extra, pattern, column, ids
+                    also, self._extra, pattern, column, ids, alone=alone
                 ):
                     return None
                 steps.append((search, pattern))
@@ -102,6 +117,16 @@ class Lookups:
         """Of what atoms may also match, what was looked up."""
         return None if self._extra is None else self._view(self._extra, {}, "x")
 
+    def _compare(self, search: _Search) -> None:
+        """What variables may be whose values are those of others."""
+        terms = self._facts.workspace.terms
+        for one, two in search.equal if terms is not None else ():
+            for known, other in ((one, two), (two, one)):
+                if known in search.values and other not in search.values:
+                    found = terms.same_values(search.values[known])
+                    if found is not None:
+                        search.values[other] = found
+
     def _next(self, search: _Search) -> tuple[Pattern, int | None, Ids] | None:
         """The atom with the fewest values in one of its columns."""
         found = [(pattern, *_least(pattern, search.values)) for pattern in search.pending]
@@ -111,7 +136,14 @@ class Lookups:
         return found[0] if found else None
 
     def _want(
-        self, wanted: Wanted, facts: SparkFacts, pattern: Pattern, column: int | None, ids: Ids
+        self,
+        wanted: Wanted,
+        facts: SparkFacts,
+        pattern: Pattern,
+        column: int | None,
+        ids: Ids,
+        *,
+        alone: bool = False,
     ) -> bool:
         """Ask for what a pattern may match; false if that is a whole large relation."""
         if facts.base is None:
@@ -125,15 +157,18 @@ class Lookups:
                 if narrow is None:
                     continue
                 place = None if narrow < 0 else narrow
-            if place is None:
-                if count > facts.workspace.small // 4:
+            if place is None and count > facts.workspace.small // 4:
+                if not alone:
                     return False
+                # One more than there are facts that do not count.
+                place, chosen = ANY, np.array([len(facts.removed.only([predicate])) + 1], np.uint32)
+            if place is None:
                 wanted[predicate] = None
             elif wanted.get(predicate, {}) is not None:
                 places = wanted.setdefault(predicate, {})
                 assert places is not None
                 before = places.get(place)
-                places[place] = chosen if before is None else np.union1d(before, chosen)
+                places[place] = chosen if before is None else together(before, chosen)
         return True
 
     def _narrowed(
@@ -179,8 +214,36 @@ class Lookups:
         return known.difference(facts.removed).union(facts.small)
 
 
+def _equal(rule: CompiledRule) -> list[tuple[int, int]]:
+    """The variables of a rule that filters want the same values of."""
+    found = []
+    for condition in rule.conditions:
+        match condition.expression:
+            case ("sameValue", (int(one), int(two))) if one != two:
+                found.append((one, two))
+    return found
+
+
+def _alone(rule: CompiledRule) -> frozenset[Pattern]:
+    """The atoms of a rule whose variables nothing else of it has."""
+    others = [rule.head, *rule.body, *rule.negated]
+    if rule.conditions or rule.groupings:
+        return frozenset()
+    return frozenset(
+        pattern
+        for pattern in rule.body
+        if not any(
+            {*pattern.variables} & {*other.variables} for other in others if other is not pattern
+        )
+    )
+
+
 def _size(wanted: Wanted) -> int:
-    return sum(len(ids) for places in wanted.values() if places for ids in places.values())
+    """How many ids are asked for; the same ones in many predicates are sent to tasks once."""
+    found = {
+        (len(ids), ids.tobytes()) for places in wanted.values() if places for ids in places.values()
+    }
+    return sum(size for size, _ in found)
 
 
 def _least(pattern: Pattern, values: Mapping[int, Ids]) -> tuple[int | None, Ids]:
@@ -222,4 +285,4 @@ def _bound(
                 found[variable].append(column[chosen])
     if not matched:
         return None
-    return {**values, **{v: np.unique(np.concatenate(ids)) for v, ids in found.items() if ids}}
+    return {**values, **{v: in_order(np.concatenate(ids)) for v, ids in found.items() if ids}}

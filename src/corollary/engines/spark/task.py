@@ -525,9 +525,35 @@ def rows_of(key: Key, rows: Ids, names: Mapping[int, str], width: int) -> Batche
         yield pa.RecordBatch.from_arrays([relation, *arrays], fields)
 
 
+def together(one: Ids, two: Ids) -> Ids:
+    """The ids of both, in order, each once; see `in_order`.
+
+    >>> together(np.array([1, 5], np.uint32), np.array([5, 3], np.uint32)).tolist()
+    [1, 3, 5]
+    """
+    return in_order(np.concatenate([one, two]))
+
+
+def missing_in(known: Ids, ids: Ids) -> Ids:
+    """The ids, in order, each once, that are not among known ones, which are in order.
+
+    >>> missing_in(np.array([1, 5], np.uint32), np.array([7, 5, 3, 7], np.uint32)).tolist()
+    [3, 7]
+    """
+    asked = in_order(ids)
+    return asked[~contains(known, asked)]
+
+
+ANY = -1  # no column
+
+
 @dataclass(frozen=True)
 class Fetch:
-    """The facts that have one of some ids in a column, or that are named; `None`: all facts."""
+    """The facts that have one of some ids in a column, or that are named; `None`: all facts.
+
+    In the place of a column may stand `ANY`, and then, in that of ids, how many facts there should
+    be at least, whichever they are.
+    """
 
     kind: int
     wanted: Mapping[Key, Mapping[int, Ids] | Ids | None]
@@ -544,7 +570,10 @@ class Fetch:
             elif wanted is not None:
                 chosen = np.zeros(len(rows), bool)
                 for column, ids in wanted.items():
-                    chosen |= contains(ids, rows[:, column])
+                    if column == ANY:
+                        chosen[: int(ids.max())] = True
+                    else:
+                        chosen |= contains(ids, rows[:, column])
                 rows = rows[chosen]
             out.add(self.number, kind, key, rows)
         yield from out.take()
