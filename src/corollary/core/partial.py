@@ -102,6 +102,27 @@ class PartialDictionary(Dictionary):
         """Look terms up together, so that nobody who asks for one of them has to."""
         self._find_all([canonical(term) for term in terms])
 
+    def known(self, most: int) -> dict[int, str]:
+        """The texts of terms that are here, if they are not too many, for another one to `learn`.
+
+        >>> from corollary.lang.syntax import Literal
+        >>> one = PartialDictionary({Literal("a"): 0}, 2, fetch=lambda ids: [])
+        >>> two = PartialDictionary({}, 2, fetch=lambda ids: [])
+        >>> two.learn(one.known(10))
+        >>> two.term(0).lexical
+        'a'
+        """
+        if len(self._terms) > most:
+            return {}
+        return {number: text_of(term) for number, term in self._terms.items()}
+
+    def learn(self, texts: Mapping[int, str]) -> None:
+        """Take over terms of the same table."""
+        for number, text in texts.items():
+            if number < self._first and number not in self._terms:
+                term = self._terms[number] = term_of(text)
+                self._ids[term] = number
+
     def terms(self, ids: Iterable[int]) -> Sequence[Constant]:
         """The terms of ids; those that are not here are fetched together."""
         wanted = list(ids)
@@ -128,6 +149,12 @@ class PartialDictionary(Dictionary):
             known.update(found)
         texts = pa.array([here.get(n) or found[n] for n in wanted], pa.large_string())
         return texts.take(pa.array(places))
+
+    def foresee(self, ids: npt.NDArray[np.integer]) -> None:
+        """Fetch texts that somebody will ask for, if there is room for them."""
+        missing = [number for number in ids.tolist() if not self._has(number)]
+        if len(self._texts) + len(missing) <= _REMEMBERED_TEXTS:
+            self._texts.update(zip(missing, self._fetched(missing), strict=True))
 
     def _has(self, number: int) -> bool:
         return number in self._texts or number in self._terms

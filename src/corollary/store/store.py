@@ -14,8 +14,8 @@ from corollary.store.commits import Commit
 from corollary.store.delta import Table, not_a_store, unwritable
 from corollary.store.layout import (
     CACHE,
-    CHUNKS,
     CHANGES,
+    CHUNKS,
     FACTS,
     MODES,
     RULES,

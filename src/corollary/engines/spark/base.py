@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from corollary.core.compile import TRIPLES, TYPES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine
+from corollary.engines.spark.ids import in_order, missing_in, together
 from corollary.engines.spark.packing import (
     ARROW,
     DERIVED,
@@ -39,9 +39,6 @@ from corollary.engines.spark.task import (
     OverArrow,
     all_of,
     by_partition,
-    in_order,
-    missing_in,
-    together,
 )
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.views import Select, Shortened

@@ -3,7 +3,8 @@
 Reading facts from tables into chunks, and deriving once more what no table has (the facts of
 auxiliary relations), takes longer than a small update. So both are kept, in a folder:
 
-    ID.json    sets: which predicates of which parts, how relations and partitions are numbered
+    ID.json    sets: which predicates of which parts, how relations and partitions are numbered;
+               terms that the driver needed
     ID.arrow   of each set, the few facts that it has beside its parts, and those that it lacks
     ID-…/      a part: chunks as Parquet
 
@@ -22,6 +23,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from corollary.core.dictionary import Dictionary
+from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.base import Base, Held, Part, Workspace
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import ARROW, DERIVED, SCHEMA, Key, batch_of
@@ -30,6 +33,7 @@ from corollary.lang.stratify import Predicate
 
 _FORMAT = 1
 _PARTS = 12  # that sets may be made of: every look-up reads all of them
+_TERMS = 10_000  # that the driver knew
 _FEW = 1_000_000  # facts beside the parts
 
 Sets = Mapping[str, SparkFacts]
@@ -54,6 +58,7 @@ def save(workspace: Workspace, folder: Path, name: str, sets: Sets, about: Any) 
         "partitions": workspace.partitions,
         "names": list(workspace.names.values()),
         "about": about,
+        "terms": _terms(workspace.dictionary),
         "parts": {
             place: [[*held.key(workspace, p), n] for p, n in held.counts.items()]
             for place, held in holders.items()
@@ -95,6 +100,8 @@ def load(workspace: Workspace, folder: Path, name: str) -> tuple[dict[str, Spark
     except (OSError, ValueError, KeyError, pa.ArrowInvalid):
         return None
     workspace.adopt(described["names"], described["partitions"])
+    if isinstance(workspace.dictionary, PartialDictionary):
+        workspace.dictionary.learn({int(i): text for i, text in described["terms"].items()})
     holders = _holders(workspace, folder, described["parts"])
     sets = {}
     for number, (set_name, parts) in enumerate(described["sets"].items()):
@@ -149,22 +156,22 @@ def _parts(sets: Sets) -> tuple[dict[str, tuple[Part, ...]], list[tuple[Held, Da
         chosen: dict[tuple[str, ...], set[Predicate]] = {}
         for predicate, names in predicates.items():
             chosen.setdefault(tuple(names), set()).add(predicate)
-        for owners, named in chosen.items():
+        for owners, own in chosen.items():
             if held.folder is None:
-                groups.setdefault(owners, []).append((held, frozenset(named)))
+                groups.setdefault(owners, []).append((held, frozenset(own)))
             else:
                 for name in owners:
-                    parts[name].append((held, frozenset(named)))
+                    parts[name].append((held, frozenset(own)))
     new = []
     for owners, found in groups.items():
         view = Base(workspace, tuple(found))
-        [(held, named)] = Base.of(
+        [(held, every)] = Base.of(
             workspace, [], view.counts, {p: key[3] for key, p in view.keys().items()}
         ).parts
         chunks = view.chunks().where(f"kind = {DERIVED}")  # there may be reports among them
         new.append((held, chunks.coalesce(workspace.partitions)))
         for name in owners:
-            parts[name].append((held, named))
+            parts[name].append((held, every))
     return {name: Base(workspace, tuple(found)).parts for name, found in parts.items()}, new
 
 
@@ -190,6 +197,11 @@ def _holders(
         held.folder = place
         holders[place] = held, names
     return holders
+
+
+def _terms(dictionary: Dictionary) -> dict[int, str]:
+    """Terms that the driver needed, and will need again: those of the schema."""
+    return dictionary.known(_TERMS) if isinstance(dictionary, PartialDictionary) else {}
 
 
 def _sizes(folder: Path, places: Iterable[str]) -> dict[str, int]:

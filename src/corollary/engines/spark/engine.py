@@ -26,11 +26,12 @@ from corollary.engines.spark.counts import CountsOfRows, SparkCounts
 from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, RoundReport
 from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, read_distinct, read_few, write
+from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, STATE
 from corollary.engines.spark.plan import AtomOf, Source
 from corollary.engines.spark.session import STEADY, build_session
-from corollary.engines.spark.task import Embedded, in_order
+from corollary.engines.spark.task import Embedded
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.translate import (
     Translation,
@@ -40,7 +41,7 @@ from corollary.engines.spark.translate import (
 from corollary.lang.stratify import Predicate
 
 # Facts that the driver keeps: some megabytes, and less time than a few jobs.
-SMALL = 200_000
+SMALL = 250_000
 # Edges that one task can hold: 8 bytes each, and as much to index them.
 EDGES = 5_000_000
 # Pairs of closures and components that the driver makes, for each fact that it keeps.
@@ -329,7 +330,11 @@ class SparkEngine:
     # -- few facts and many ----------------------------------------------------------------------
 
     def _is_few(self, facts: SparkFacts | None) -> bool:
-        """Whether what facts join with may be looked up."""
+        """Whether a recursion may go on from these facts by look-ups, round by round."""
+        return facts is not None and len(facts) <= self.workspace.small // 4
+
+    def _are_few(self, facts: SparkFacts | None) -> bool:
+        """Whether what facts join with may be looked up once."""
         return facts is not None and len(facts) <= self.workspace.small + self.workspace.small // 4
 
     def _by_lookups(
@@ -342,7 +347,7 @@ class SparkEngine:
         facts, negative = sets["f"], sets["n"]
         assert facts is not None
         given = [sets[letter] for letter in "deh" if sets[letter] is not None]
-        if not given or not all(map(self._is_few, given)) or any(r.groupings for r in rules):
+        if not given or not all(map(self._are_few, given)) or any(r.groupings for r in rules):
             return None
         d, e, h = (None if (s := sets[letter]) is None else s.local() for letter in "deh")
         only_heads = d is None and e is None
@@ -404,7 +409,7 @@ class SparkEngine:
         heads, facts = sets["h"], sets["f"]
         assert heads is not None
         assert facts is not None
-        if not self._is_few(heads) or any(rule.groupings for rule in rules):
+        if not self._are_few(heads) or any(rule.groupings for rule in rules):
             return None
         lookups = Lookups(facts, sets["n"], sets["p"])
         own = heads.local()

@@ -21,6 +21,7 @@ from corollary.engines.spark.answers import Answer, Asked, Question
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.filters import Column, Terms, occurring
+from corollary.engines.spark.ids import missing_in, together
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
@@ -37,9 +38,7 @@ from corollary.engines.spark.task import (
     Local,
     Round,
     Route,
-    missing_in,
     narrow,
-    together,
 )
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.views import Select

@@ -17,7 +17,7 @@ import numpy as np
 from corollary.core.compile import TRIPLES, TYPES, covers
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.base import Base, Workspace
-from corollary.engines.spark.task import contains
+from corollary.engines.spark.ids import contains
 from corollary.lang.stratify import Predicate
 
 

@@ -16,8 +16,10 @@ import numpy as np
 
 from corollary.core.compile import CompiledRule, Pattern, constant_id, covers
 from corollary.core.dictionary import Ids
+from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.task import ANY, contains, in_order, together
+from corollary.engines.spark.ids import Contained, in_order, together
+from corollary.engines.spark.task import ANY
 from corollary.lang.stratify import Predicate
 
 # Ids that a look-up may ask for: with more, a plan of local steps takes less time.
@@ -35,6 +37,7 @@ class _Search:
     negated: Sequence[Pattern]
     alone: frozenset[Pattern] = frozenset()  # of them, those that need to match only anything
     equal: Sequence[tuple[int, int]] = ()  # variables whose values are the same
+    compared: frozenset[int] = frozenset()  # variables that filters look at
 
 
 class Lookups:
@@ -57,16 +60,19 @@ class Lookups:
         self._any_will_do = any_will_do
         self._searches: list[_Search] = []
         self._seen: dict[str, Any] = {}
+        self._contained = Contained()
 
     def begin(
         self, rule: CompiledRule, start: Pattern, facts: Any, pending: Sequence[Pattern]
     ) -> None:
         """Begin at an atom of a rule, or at its head, with facts of the driver."""
-        values = _bound(start, self._tables(facts, start), {})
+        values = self._bound(start, self._tables(facts, start), {})
         if values is not None:
             alone = _alone(rule) if self._any_will_do else frozenset[Pattern]()
-            equal = _equal(rule)
-            self._searches.append(_Search(values, list(pending), rule.negated, alone, equal))
+            equal, compared = _equal(rule), (v for c in rule.conditions for v in c.variables)
+            self._searches.append(
+                _Search(values, list(pending), rule.negated, alone, equal, frozenset(compared))
+            )
 
     def run(self) -> tuple[Any, Any] | None:
         """Facts and negative facts for the embedded engine; None if they would be too many."""
@@ -97,7 +103,7 @@ class Lookups:
                 parts = self._tables(view, pattern)
                 if more is not None:
                     parts += self._tables(more, pattern)
-                values = _bound(pattern, parts, search.values)
+                values = self._bound(pattern, parts, search.values)
                 if values is None:
                     search.pending, search.negated = [], ()
                 else:
@@ -110,7 +116,21 @@ class Lookups:
                     return None
         if _size(wanted) > MANY:
             return None
+        self._foresee()
         return self._view(self._facts, {}, "f"), self._view(self._negative, wanted, "n")
+
+    def _foresee(self) -> None:
+        """Fetch the texts that filters will look at together: rule by rule, each would be a job."""
+        dictionary = self._facts.workspace.dictionary
+        if not isinstance(dictionary, PartialDictionary):
+            return
+        ids = [
+            search.values[variable]
+            for search in self._searches
+            for variable in search.compared & search.values.keys()
+        ]
+        if ids:
+            dictionary.foresee(in_order(np.concatenate(ids)))
 
     @property
     def extra(self) -> Any | None:
@@ -120,7 +140,9 @@ class Lookups:
     def _compare(self, search: _Search) -> None:
         """What variables may be whose values are those of others."""
         terms = self._facts.workspace.terms
-        for one, two in search.equal if terms is not None else ():
+        if terms is None:
+            return
+        for one, two in search.equal:
             for known, other in ((one, two), (two, one)):
                 if known in search.values and other not in search.values:
                     found = terms.same_values(search.values[known])
@@ -203,6 +225,32 @@ class Lookups:
             parts.append(columns)
         return parts
 
+    def _bound(
+        self, pattern: Pattern, parts: list[list[Ids]], values: Mapping[int, Ids]
+    ) -> dict[int, Ids] | None:
+        """What the variables may be when a pattern matches too; None if nothing matches."""
+        found: dict[int, list[Ids]] = {variable: [] for variable in pattern.variables}
+        matched = False
+        for columns in parts:
+            chosen = np.ones(len(columns[0]) if columns else 1, bool)
+            first: dict[int, Ids] = {}
+            for argument, column in zip(pattern.arguments, columns, strict=True):
+                if argument < 0:
+                    chosen &= column == constant_id(argument)
+                elif argument in first:
+                    chosen &= column == first[argument]
+                else:
+                    first[argument] = column
+                    if argument in values:
+                        chosen &= self._contained(values[argument], column)
+            if chosen.any():
+                matched = True
+                for variable, column in first.items():
+                    found[variable].append(column[chosen])
+        if not matched:
+            return None
+        return {**values, **{v: in_order(np.concatenate(ids)) for v, ids in found.items() if ids}}
+
     def _view(self, facts: SparkFacts, wanted: Wanted, name: str) -> Any:
         """What was fetched so far."""
         if facts.base is None:
@@ -259,30 +307,3 @@ def _least(pattern: Pattern, values: Mapping[int, Ids]) -> tuple[int | None, Ids
         if best[0] is None or len(ids) < len(best[1]):
             best = column, ids
     return best
-
-
-def _bound(
-    pattern: Pattern, parts: list[list[Ids]], values: Mapping[int, Ids]
-) -> dict[int, Ids] | None:
-    """What the variables may be when a pattern matches too; None if nothing matches."""
-    found: dict[int, list[Ids]] = {variable: [] for variable in pattern.variables}
-    matched = False
-    for columns in parts:
-        chosen = np.ones(len(columns[0]) if columns else 1, bool)
-        first: dict[int, Ids] = {}
-        for argument, column in zip(pattern.arguments, columns, strict=True):
-            if argument < 0:
-                chosen &= column == constant_id(argument)
-            elif argument in first:
-                chosen &= column == first[argument]
-            else:
-                first[argument] = column
-                if argument in values:
-                    chosen &= contains(values[argument], column)
-        if chosen.any():
-            matched = True
-            for variable, column in first.items():
-                found[variable].append(column[chosen])
-    if not matched:
-        return None
-    return {**values, **{v: in_order(np.concatenate(ids)) for v, ids in found.items() if ids}}

@@ -16,8 +16,9 @@ from corollary.core.literals import value_texts
 from corollary.core.partial import PartialDictionary
 from corollary.core.terms import term_of
 from corollary.engines.spark.answers import ByValue, Number, Texts
+from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import SCHEMA, STATE
-from corollary.engines.spark.task import Fetch, in_order
+from corollary.engines.spark.task import Fetch
 
 if TYPE_CHECKING:
     from corollary.engines.spark.base import Workspace

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
 from corollary.engines.columnar.engine import ColumnarEngine
@@ -41,6 +39,11 @@ from corollary.store import Snapshot, Statistics, Store, Writer
 from corollary.store.layout import DELETED
 
 _FEW = 100_000  # changed facts that the driver takes at once
+# On Spark, where each step is a job, `auto` is FP-update, which has the fewest steps, for more
+# deletions than these,
+_CHECKED = 1_000
+# unless they are more than 1 / 50 of the explicit facts, where everything may be derived anew.
+_SHARE = 50
 
 
 def update(
@@ -160,6 +163,9 @@ def _maintained(
     algorithm: str,
 ) -> tuple[Difference, Changes[Any], Any]:
     """What the version differs by after the changes that were loaded, and what keeps it."""
+    gone = sum(count for name, count in loaded.rows.items() if name.startswith(GONE))
+    if algorithm == "auto" and _CHECKED < gone <= snapshot.statistics.explicit // _SHARE:
+        algorithm = "fp"
     kept: Any
     if snapshot.mode == "hybrid":  # what is kept is small, and made again
         own = _facts(engine, snapshot).where("explicit").drop("explicit")
@@ -176,11 +182,18 @@ def _maintained(
             found = (*engine.read_stored(rows, snapshot.statistics.relations), None)
         explicit, known, complete = found
         make = Specialized if is_specializable(before) else Maintainer
-        kept = make(before, explicit, engine, algorithm=algorithm, known=known, complete=complete)
+        kept = make(
+            before,
+            explicit,
+            engine,
+            algorithm=algorithm,
+            coarse=True,
+            known=known,
+            complete=complete,
+        )
         if isinstance(kept, Maintainer):
             kept.begin()
     inserted, deleted = (_changed(engine, loaded, gone=gone) for gone in (False, True))
-    _foresee(engine, inserted, deleted)
     asked = Changes(inserted, deleted, added, removed)
     done = kept.update(asked)
     return Difference.of(done, asked, explicit, kept.explicit), done, kept
@@ -204,14 +217,6 @@ def _changed(engine: Any, loaded: Loaded, *, gone: bool) -> Any:
     if sum(rows.values()) > _FEW:
         return engine.read(frame)
     return engine.read_few(frame, [name.removeprefix(GONE) for name in rows])
-
-
-def _foresee(engine: Any, *changed: Any) -> None:
-    """Fetch the texts of changed facts at once: filters will ask for them, step by step."""
-    local = [facts.local() for facts in changed if len(facts) <= _FEW]
-    ids = [facts.rows(predicate).ravel() for facts in local for predicate in facts.predicates()]
-    if ids:
-        engine.dictionary.texts(np.concatenate(ids))
 
 
 def _chosen(facts: DataFrame, *, gone: bool) -> DataFrame:
