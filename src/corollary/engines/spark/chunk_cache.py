@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from corollary.core.dictionary import Dictionary
@@ -40,13 +41,31 @@ Sets = Mapping[str, SparkFacts]
 
 
 def save(workspace: Workspace, folder: Path, name: str, sets: Sets, about: Any) -> bool:
-    """Keep sets under a name, with something about them; false if they should be read anew."""
+    """Keep sets under a name, with something about them.
+
+    False if they should be read anew: when they are made of many parts, or without room for them.
+    """
     few = sum(len(facts.small) + len(facts.removed) for facts in sets.values())
-    if few > _FEW:
-        return False
     parts, new = _parts(sets)
-    if len({held for found in parts.values() for held, _ in found}) > _PARTS:
+    if few > _FEW or len({held for found in parts.values() for held, _ in found}) > _PARTS:
         return False
+    try:
+        _write(workspace, folder, name, sets, parts, new, about)
+    except (OSError, PySparkException):  # a full disk, or a folder that cannot be written to
+        _discard(folder, name)
+        return False
+    return True
+
+
+def _write(
+    workspace: Workspace,
+    folder: Path,
+    name: str,
+    sets: Sets,
+    parts: Mapping[str, tuple[Part, ...]],
+    new: Iterable[tuple[Held, DataFrame]],
+    about: Any,
+) -> None:
     folder.mkdir(exist_ok=True)
     for number, (held, frame) in enumerate(new):
         held.folder = f"{name}-{number}"
@@ -82,7 +101,6 @@ def save(workspace: Workspace, folder: Path, name: str, sets: Sets, about: Any) 
             out.write_batch(batch)
     described["sizes"] = _sizes(folder, [f"{name}.arrow", *holders])
     (folder / f"{name}.json").write_text(json.dumps(described), encoding="utf-8")
-    return True
 
 
 def load(workspace: Workspace, folder: Path, name: str) -> tuple[dict[str, SparkFacts], Any] | None:
@@ -130,7 +148,7 @@ def clean(folder: Path, name: str) -> None:
             entry.unlink(missing_ok=True)
 
 
-def discard(folder: Path, name: str) -> None:
+def _discard(folder: Path, name: str) -> None:
     """Remove what was written under a name."""
     for entry in folder.glob(f"{name}*"):
         if entry.is_dir():

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.errors import PySparkException
-
 from corollary.algorithms.maintain import Maintainer
 from corollary.engines.spark import chunk_cache
 from corollary.engines.spark.base import Workspace
@@ -26,10 +24,7 @@ def save(workspace: Workspace, writer: Writer, kept: Any) -> None:
         return  # a hybrid one, whose facts are few
     folder = writer.store.path / CHUNKS
     sets = {_EXPLICIT: kept.explicit, _ALL: kept.all_facts}
-    try:
-        chunk_cache.save(workspace, folder, writer.id, sets, kept.signature)
-    except (OSError, PySparkException):  # a full disk, or a folder that cannot be written to
-        chunk_cache.discard(folder, writer.id)
+    chunk_cache.save(workspace, folder, writer.id, sets, kept.signature)
 
 
 def load(workspace: Workspace, snapshot: Snapshot) -> tuple[Any, Any, str] | None:
