@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corollary import spark as co
-from corollary.engines.spark import chunk_cache, engine
+from corollary.engines.spark import chunk_cache, engine, terms
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.rules import read_rules
 from corollary.knowledge_base.spark import updating
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
 RULES = """
 @prefix : <urn:> .
 [?x, a, :Part] :- [?x, :in, ?y] .
@@ -133,3 +135,49 @@ def test_few_facts_and_many(spark: SparkSession, tmp_path: Path) -> None:
     co.build(tmp_path / "store", tmp_path / "data.nt", rules=read_rules("owl-rl"), session=spark)
     chunks = tmp_path / "store" / "chunks"
     assert sorted(path.suffix for path in chunks.iterdir()) == [".arrow", ".json"]
+
+
+@pytest.mark.usefixtures("large")
+def test_values_and_anything_are_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Literals of other forms with the same value; and facts of which any one will do."""
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    texts = ['"7"', '"a"', '"b"', f'"a"^^<{xsd}token>', f'"7"^^<{xsd}int>', f'"07"^^<{xsd}byte>']
+    data = [f"<urn:n{n}> <urn:p> {text} .\n" for n, text in enumerate(texts * 2)]
+    rules = tmp_path / "rules.dl"
+    rules.write_text(
+        "@prefix : <urn:> ."
+        "[?x, :same, ?y] :- [?x, :p, ?l], [?y, :p, ?m], FILTER(sameValue(?l, ?m)) ."
+        "[:p, :is, :used] :- [?x, :p, ?l] . [:q, :is, :used] :- [?x, :q, ?l] ."
+    )
+    whole, first, last = (tmp_path / name for name in ("whole.nt", "first.nt", "last.nt"))
+    whole.write_text("".join(data))
+    first.write_text("".join(data[1:]))
+    last.write_text(data[0])
+    looked: list[Any] = []
+    same_values = terms.TermTable.same_values
+
+    def noted(self: Any, ids: Any) -> Any:
+        looked.append(same_values(self, ids))
+        return looked[-1]
+
+    monkeypatch.setattr(terms.TermTable, "same_values", noted)
+    store = tmp_path / "store"
+    co.build(store, first, rules=rules, session=session())
+    co.update(store, insert=[last], session=session())
+    assert stored(store) == embedded([whole], rules)
+    co.update(store, delete=[last], session=session())
+    assert stored(store) == embedded([first], rules)
+    assert looked
+    assert all(found is not None for found in looked)
+
+
+def test_many_deletions_are_fp_update(spark: SparkSession, tmp_path: Path) -> None:
+    data = [f"<urn:n{n}> {TYPE} <urn:A> .\n" for n in range(60_000)]
+    (tmp_path / "all.nt").write_text("".join(data) + f"<urn:A> {SUB} <urn:B> .\n")
+    (tmp_path / "go.nt").write_text("".join(data[:1_100]))
+    (tmp_path / "one.nt").write_text(data[-1])
+    co.build(tmp_path / "store", tmp_path / "all.nt", rules="rhodf", session=spark)
+    built = co.update(tmp_path / "store", delete=[tmp_path / "go.nt"], session=spark)
+    assert (built.algorithm, built.deleted) == ("fp", 2_200)
+    built = co.update(tmp_path / "store", delete=[tmp_path / "one.nt"], session=spark)
+    assert (built.algorithm, built.deleted) == ("auto", 2)
