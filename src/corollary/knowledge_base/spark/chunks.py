@@ -20,7 +20,7 @@ _EXPLICIT, _ALL = "explicit", "all"
 
 def save(workspace: Workspace, writer: Writer, kept: Any) -> None:
     """Keep the facts of a maintainer for the commit that is being made, if there is room."""
-    if not isinstance(kept, Maintainer | Specialized):
+    if type(kept) not in (Maintainer, Specialized):
         return  # a hybrid one, whose facts are few
     folder = writer.store.path / CHUNKS
     sets = {_EXPLICIT: kept.explicit, _ALL: kept.all_facts}
