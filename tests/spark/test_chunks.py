@@ -61,7 +61,7 @@ def test_updates_go_on_from_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "data.nt").write_text(lines(pairs))
     co.build(store, tmp_path / "data.nt", rules=rules, session=session())
     monkeypatch.setattr(updating, "_facts", unread)
-    for _ in range(3):
+    for _ in range(2):
         come = {(drawn.randrange(12), drawn.randrange(12)) for _ in range(2)}
         go = {*drawn.sample(sorted(pairs), 2)} - come
         pairs = pairs - go | come
@@ -105,15 +105,13 @@ def test_what_is_missing_or_damaged_is_read_from_tables(tmp_path: Path) -> None:
         [file, *_] = sorted(chunks.rglob("*.parquet"))
         file.write_bytes(file.read_bytes()[:-1])
         assert update("<urn:b> <urn:in> <urn:n2> .")
-        assert not update("<urn:c> <urn:in> <urn:n3> .")
         [few] = chunks.glob("*.arrow")
         few.write_bytes(b"no")
         assert update("<urn:d> <urn:in> <urn:n4> .")
-        shutil.rmtree(chunks)
-        assert update("<urn:e> <urn:in> <urn:n5> .")
         with KnowledgeBase.open(store).transaction() as tx:
             tx.delete("<urn:a> <urn:in> <urn:n1> .")
-        assert update("<urn:f> <urn:in> <urn:n6> .")
+        shutil.rmtree(chunks)
+        assert update("<urn:e> <urn:in> <urn:n5> .")
         assert not update("<urn:a> <urn:in> <urn:n7> .")
 
 
