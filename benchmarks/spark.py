@@ -3,8 +3,8 @@
 The textbook is semi-naive evaluation over one table of triples: each rule as it is written, one
 join for each atom that the new triples may stand at, a union of all, what is known taken away, one
 checkpoint and one count a round. Both run in one session, one after the other, over the same data,
-under ρdf: its rules are the largest set that the textbook ends within minutes. The time is the least
-of three, after one more that nobody measures.
+under ρdf: its rules are the largest set that the textbook ends within minutes. The time is the
+least of three, after one more that nobody measures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Term, Variable
 from corollary.rdf import formats
 from corollary.rdf.rulesets import rules
-
 
 _TIMES = 3  # each is measured
 
