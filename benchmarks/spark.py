@@ -3,7 +3,8 @@
 The textbook is semi-naive evaluation over one table of triples: each rule as it is written, one
 join for each atom that the new triples may stand at, a union of all, what is known taken away, one
 checkpoint and one count a round. Both run in one session, one after the other, over the same data,
-under ρdf: its rules are the largest set that the textbook ends within minutes.
+under ρdf: its rules are the largest set that the textbook ends within minutes. The time is the
+least of three, after one more that nobody measures.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Term, Variable
 from corollary.rdf import formats
 from corollary.rdf.rulesets import rules
+
+_TIMES = 3  # each is measured
 
 
 def run(options: Options) -> Iterator[Row]:
@@ -94,14 +97,17 @@ def written(scale: int, folder: Path, dictionary: Dictionary) -> Path:
 
 
 def measured(session: Any, name: str, action: Callable[[], int]) -> tuple[int, float, int]:
-    """What the action gives the second time, how long it took, and how many jobs."""
+    """What the action gives after the first time, the least that it took, and how many jobs."""
     context = session.sparkContext
     action()  # Java compiles what it runs often, and Python workers load the kernels once
-    context.setJobGroup(name, name)
-    start = time.perf_counter()
-    found = action()
-    seconds = time.perf_counter() - start
-    jobs = len(context.statusTracker().getJobIdsForGroup(name))
+    found, seconds, jobs = 0, float("inf"), 0
+    for number in range(_TIMES):
+        group = f"{name} {number}"
+        context.setJobGroup(group, group)
+        start = time.perf_counter()
+        found = action()
+        seconds = min(seconds, time.perf_counter() - start)
+        jobs = len(context.statusTracker().getJobIdsForGroup(group))
     return found, round(seconds, 2), jobs
 
 

@@ -6,6 +6,7 @@ program and the counters are replaced together, at the end, or not at all.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Generic
@@ -62,11 +63,13 @@ class Maintainer(Generic[F]):
         modules: bool = True,
         on_progress: OnStratum | None = None,
         known: F | None = None,
+        complete: str | None = None,
     ) -> None:
         """Materialize. With `coarse`, there are as few strata as negation allows.
 
         If the materialization is `known`, as that of a store is, nothing is derived but the facts
-        that are no results; updates believe it as well, until `begin` is called.
+        that are no results; updates believe it as well, until `begin` is called. These facts are
+        known too if they are those of a maintainer whose `signature` is given as `complete`.
 
         `modules` (`algorithms.modular`) keep transitive relations and the like by algorithms of
         their own: always in a materialization, and in updates by `auto`, `bf`, `bf-c`, `dred` and
@@ -83,6 +86,7 @@ class Maintainer(Generic[F]):
         self._modules = modules
         self._on_progress = on_progress
         self._believing = known is not None
+        self._complete = complete
         self.statistics = Statistics("semi-naive", "everything is derived anew")
         if known is None:
             self._state = self._materialized(program, explicit, None, self.statistics)
@@ -121,6 +125,11 @@ class Maintainer(Generic[F]):
     def all_facts(self) -> F:
         """The materialization with the facts that are no results: of auxiliary relations."""
         return self._state.facts
+
+    @property
+    def signature(self) -> str:
+        """By what rules facts that are no results are derived, as a short text."""
+        return self._signature(self._state.strata)
 
     @property
     def state(self) -> object:
@@ -286,15 +295,23 @@ class Maintainer(Generic[F]):
         self, program: Program, explicit: F, strata: CompiledStrata, known: F
     ) -> State[F]:
         """The state of a materialization that is known but for what is no result."""
+        if self._complete is not None and self._complete == self._signature(strata):
+            return State(program, strata, explicit, known, None, {}, len(known))
         facts = known.without([p for p in known.predicates() if _is_hidden(p)])
         facts = facts.union(explicit.only([p for p in explicit.predicates() if _is_hidden(p)]))
-        rules = [rule for rule in strata.compiled if _is_hidden(home(rule.head))]
+        rules = _hidden_rules(strata)
         if rules:
             facts = seminaive.materialize_strata(
                 stratify(rules), facts, self.engine, compiled=strata.compiled
             ).facts
         # How many instances there are is not known: about as many as facts, as a rule.
         return State(program, strata, explicit, facts, None, {}, len(facts))
+
+    @staticmethod
+    def _signature(strata: CompiledStrata) -> str:
+        printer = Printer()
+        texts = sorted(printer.rule(rule) for rule in _hidden_rules(strata))
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
     def _counted(self, strata: CompiledStrata, facts: F) -> Counters[F] | None:
         if not self._kind.counts[0]:
@@ -339,6 +356,10 @@ class Maintainer(Generic[F]):
             _refuse_recursion(program)
         coarse = self._coarse and self.algorithm != "counting"
         return CompiledStrata(program.rules, self.engine.dictionary, coarse=coarse)
+
+
+def _hidden_rules(strata: CompiledStrata) -> list[Rule]:
+    return [rule for rule in strata.compiled if _is_hidden(home(rule.head))]
 
 
 def _is_hidden(predicate: Predicate) -> bool:

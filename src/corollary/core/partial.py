@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Fetch = Callable[[list[int]], list[str]]  # the texts of ids
 LookUp = Callable[[list[str]], Sequence[int | None]]  # the ids of texts, None for unknown ones
 _REMEMBERED = 1 << 20  # terms that are kept once they were fetched
+_REMEMBERED_TEXTS = 1 << 19  # texts
 
 
 class PartialDictionary(Dictionary):
@@ -62,6 +63,7 @@ class PartialDictionary(Dictionary):
         self._terms.update((term_id, term) for term, term_id in known.items())
         self._count = self._first = next_id
         self._fetch = fetch
+        self._texts: dict[int, str] = {}
         self._look_up = look_up
         if next_id > max_terms:
             raise self._too_many()
@@ -100,6 +102,27 @@ class PartialDictionary(Dictionary):
         """Look terms up together, so that nobody who asks for one of them has to."""
         self._find_all([canonical(term) for term in terms])
 
+    def known(self, most: int) -> dict[int, str]:
+        """The texts of terms that are here, if they are not too many, for another one to `learn`.
+
+        >>> from corollary.lang.syntax import Literal
+        >>> one = PartialDictionary({Literal("a"): 0}, 2, fetch=lambda ids: [])
+        >>> two = PartialDictionary({}, 2, fetch=lambda ids: [])
+        >>> two.learn(one.known(10))
+        >>> two.term(0).lexical
+        'a'
+        """
+        if len(self._terms) > most:
+            return {}
+        return {number: text_of(term) for number, term in self._terms.items()}
+
+    def learn(self, texts: Mapping[int, str]) -> None:
+        """Take over terms of the same table."""
+        for number, text in texts.items():
+            if number < self._first and number not in self._terms:
+                term = self._terms[number] = term_of(text)
+                self._ids[term] = number
+
     def terms(self, ids: Iterable[int]) -> Sequence[Constant]:
         """The terms of ids; those that are not here are fetched together."""
         wanted = list(ids)
@@ -117,11 +140,24 @@ class PartialDictionary(Dictionary):
         import pyarrow as pa
 
         distinct, places = np.unique(np.asarray(ids, np.int64), return_inverse=True)
-        here = {int(n): text_of(self._terms[n]) for n in distinct.tolist() if n in self._terms}
-        missing = [number for number in distinct.tolist() if number not in here]
-        here.update(zip(missing, self._fetched(missing), strict=True))
-        texts = pa.array([here[number] for number in distinct.tolist()], pa.large_string())
+        wanted = distinct.tolist()
+        known = self._texts
+        here = {n: known.get(n) or text_of(self._terms[n]) for n in wanted if self._has(n)}
+        missing = [number for number in wanted if number not in here]
+        found = dict(zip(missing, self._fetched(missing), strict=True))
+        if len(known) + len(found) <= _REMEMBERED_TEXTS:
+            known.update(found)
+        texts = pa.array([here.get(n) or found[n] for n in wanted], pa.large_string())
         return texts.take(pa.array(places))
+
+    def foresee(self, ids: npt.NDArray[np.integer]) -> None:
+        """Fetch texts that somebody will ask for, if there is room for them."""
+        missing = [number for number in ids.tolist() if not self._has(number)]
+        if len(self._texts) + len(missing) <= _REMEMBERED_TEXTS:
+            self._texts.update(zip(missing, self._fetched(missing), strict=True))
+
+    def _has(self, number: int) -> bool:
+        return number in self._texts or number in self._terms
 
     def encode_spans(self, spans: Spans, hashes: npt.NDArray[np.uint32] | None = None) -> Ids:
         """The ids of terms that are given as canonical texts in an array of bytes."""

@@ -117,7 +117,7 @@ class HybridSpecialized(Specialized[F]):
         super().__init__(program, explicit, engine, **options)
 
     def _maintained(self, program: Program, explicit: F, **options: Any) -> Hybrid[F]:
-        del options["known"]  # what a store holds is small, and derived again
+        del options["known"], options["complete"]  # what a store holds is small, and derived again
         return Hybrid(
             program,
             explicit,

@@ -149,6 +149,7 @@ class Specialized(Generic[F]):
         coarse: bool = False,
         on_progress: OnStratum | None = None,
         known: F | None = None,
+        complete: str | None = None,
     ) -> None:
         """Materialize, or begin with what is `known`; the parameters are those of `Maintainer`."""
         self.engine = engine
@@ -176,6 +177,7 @@ class Specialized(Generic[F]):
             coarse=coarse,
             on_progress=on_progress,
             known=known,
+            complete=complete,
         )
         # What it took to derive everything: the schema, the rest, and what came with new rules.
         self.statistics = state.schema.statistics
@@ -211,6 +213,16 @@ class Specialized(Generic[F]):
     def facts(self) -> F:
         """The materialization, explicit facts included."""
         return self._visible(self._main.all_facts)
+
+    @property
+    def all_facts(self) -> F:
+        """The materialization with the facts that are no results."""
+        return self._main.all_facts
+
+    @property
+    def signature(self) -> str:
+        """By what rules facts that are no results are derived, see `Maintainer`."""
+        return self._main.signature
 
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of explicit facts and rules; the answer is what the facts differ by."""

@@ -22,7 +22,7 @@ from corollary.store import cache, parquet
 from corollary.store.columns import columns
 from corollary.store.commits import Commit, Statistics
 from corollary.store.delta import LOG, Conflict, DataFile, Table, unwritable
-from corollary.store.layout import CACHE, TERMS_SCHEMA, changes_schema, width_of
+from corollary.store.layout import CACHE, CHUNKS, TERMS_SCHEMA, changes_schema, width_of
 from corollary.store.opening import open_terms
 from corollary.store.rows import current
 
@@ -146,6 +146,8 @@ def vacuum(
         gone += _unneeded(table, first, limit)
     gone += _unneeded(store.rules, None, limit)
     gone += [p for p in (store.path / CACHE).glob(".*") if p.stat().st_mtime < limit]
+    if not (store.path / CHUNKS / f"{newest.id}.json").is_file():  # those of another version
+        gone += [p for p in (store.path / CHUNKS).glob("*") if p.stat().st_mtime < limit]
     if not dry_run:
         for path in gone:
             with unwritable(path):

@@ -5,6 +5,7 @@
     STORE/changes/  version, commit, change, relation, arg0 … argN, explicit
     STORE/rules/    program, position, name, rule
     STORE/cache/    columns for the embedded engine, made again if they are missing
+    STORE/chunks/   facts for updates on Spark, made again if they are missing
 
 Arguments are ids of terms. Of the rows of a fact the one with the highest `version` counts; with
 `deleted` it says that the fact is gone. A triple has the relation `triples`, its subject, its
@@ -20,7 +21,8 @@ import pyarrow as pa
 from corollary.lang.syntax import TRIPLES_NAME
 
 FORMAT: Final = 1  # of what is written; a store with a higher one is refused
-FACTS, TERMS, CHANGES, RULES, CACHE = "facts", "terms", "changes", "rules", "cache"
+FACTS, TERMS, CHANGES, RULES = "facts", "terms", "changes", "rules"
+CACHE, CHUNKS = "cache", "chunks"
 TABLES = (FACTS, TERMS, CHANGES, RULES)
 TRIPLES: Final = TRIPLES_NAME
 WIDTH: Final = 3  # arguments that the tables have at least

@@ -15,6 +15,7 @@ from corollary.store.delta import Table, not_a_store, unwritable
 from corollary.store.layout import (
     CACHE,
     CHANGES,
+    CHUNKS,
     FACTS,
     MODES,
     RULES,
@@ -184,7 +185,7 @@ def refuse_occupied(path: Path) -> None:
             "'corollary update' changes it; remove the folder to begin anew",
             file=str(path),
         )
-    if found - {*TABLES, CACHE}:
+    if found - {*TABLES, CACHE, CHUNKS}:
         raise InvalidInput(
             "E506",
             f"the folder {path} is not empty",

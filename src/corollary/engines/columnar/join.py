@@ -198,9 +198,26 @@ class _Pipeline:
             found = expand(atom, table, self.space)
         for piece in found if len(atom.relation.runs) == 1 else gathered(found):
             keep = {v: c for v, c in piece.columns.items() if v in wanted or v in new}
-            result = self._check(Table(piece.rows, keep, piece.weights), bound)
+            result, rest = self._met(Table(piece.rows, keep, piece.weights), left)
+            result = self._check(result, bound)
             keep = {v: c for v, c in result.columns.items() if v in wanted}
-            yield from self._step(Table(result.rows, keep, result.weights), left, None)
+            yield from self._step(Table(result.rows, keep, result.weights), rest, None)
+
+    def _met(self, table: Table, left: list[int]) -> tuple[Table, list[int]]:
+        """Apply atoms that have no variable without a value before any condition.
+
+        A condition may have to look at texts, which a dictionary may have to fetch.
+        """
+        if not self.conditions:
+            return table, left
+        rest = []
+        for at in left:
+            atom = self.atoms[at]
+            if not table.rows or not atom.arguments or not atom.variables() <= set(table.columns):
+                rest.append(at)
+            else:
+                table = table.filtered(matches(atom, table, self.space) > 0)
+        return table, rest
 
     def _wanted(self, left: list[int], bound: set[int]) -> set[int]:
         """Variables that are still needed after an atom has been joined."""

@@ -24,6 +24,7 @@ from corollary.core.terms import term_of
 from corollary.engines.spark import task
 from corollary.engines.spark.base import Workspace, merged
 from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
@@ -79,7 +80,7 @@ def _in_tasks(
     partial = Partial(grouping, workspace.partitions)
     frame, _ = workspace.settled(workspace.over(instances.chunks(), partial))
     asked = workspace.collected(workspace.for_driver(frame)).get(_VALUES)
-    ids = np.zeros(0, np.uint32) if asked is None else task.in_order(asked[:, 0])
+    ids = np.zeros(0, np.uint32) if asked is None else in_order(asked[:, 0])
     texts = workspace.dictionary.texts(ids)
     counted = workspace.exchanged(workspace.of_kinds(frame, FRESH))
     frame, reports = workspace.settled(workspace.over(counted, Totals(grouping, ids, texts)))
@@ -159,7 +160,7 @@ class Partial:
         for number, function in enumerate(self.grouping.functions):
             groups, values, numbers = _counted(rows, self.grouping.group, function)
             if function[0] != "count":
-                out.add(DRIVER, FRESH, _VALUES, task.in_order(values)[:, None])
+                out.add(DRIVER, FRESH, _VALUES, in_order(values)[:, None])
             low, high = numbers & 0xFFFFFFFF, numbers >> 32
             table = np.column_stack([_hashed(groups), groups, values, low, high])
             key = (number, NONE, NONE, table.shape[1])

@@ -20,6 +20,7 @@ from corollary.core.expressions import holds
 from corollary.core.literals import NO_VALUE, Literals, value_texts
 from corollary.core.term_store import spans_of_array
 from corollary.engines.spark.blocks import packed, unpacked
+from corollary.engines.spark.ids import contains, in_order
 from corollary.engines.spark.packing import (
     ARROW,
     FRESH,
@@ -32,7 +33,7 @@ from corollary.engines.spark.packing import (
     partition_of,
 )
 from corollary.engines.spark.plan import EVERYWHERE, Plan, Source
-from corollary.engines.spark.task import Batches, contains, distinct, in_order
+from corollary.engines.spark.task import Batches, distinct
 
 _BLOCK = 1 << 18  # terms in a block
 _VALUES: Key = (0, NONE, NONE, 2)  # terms, and the numbers of their values

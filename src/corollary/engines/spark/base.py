@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from corollary.core.compile import TRIPLES, TYPES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine
+from corollary.engines.spark.ids import in_order, missing_in, together
 from corollary.engines.spark.packing import (
     ARROW,
     DERIVED,
@@ -67,6 +67,7 @@ class Workspace:
         self.terms: TermTable | None = None  # None: the dictionary has all terms
         self._numbers: dict[str, int] = {TRIPLE: TRIPLE_NUMBER}
         self._names: list[str] = [TRIPLE]
+        self._kept: list[DataFrame] = []
 
     @cached_property
     def session(self) -> SparkSession:
@@ -88,6 +89,25 @@ class Workspace:
         """Have enough partitions for so many facts, if nobody said how many and none is cut yet."""
         if self._partitions is None:
             self._partitions = max(self.partitions, -(-rows // per_partition))
+
+    def adopt(self, names: Sequence[str], partitions: int) -> None:
+        """Number relations and cut facts as another workspace did; there are none so far."""
+        assert self._names == [TRIPLE], "no relation has a number"
+        self._names = list(names)
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._partitions = partitions
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Have Spark keep the rows of a frame once it has computed them, until `release`."""
+        kept = frame.persist()
+        self._kept.append(kept)
+        return kept
+
+    def release(self) -> None:
+        """Let Spark forget what it has kept."""
+        for frame in self._kept:
+            frame.unpersist()
+        self._kept = []
 
     @cached_property
     def type_id(self) -> int:
@@ -176,7 +196,13 @@ class Workspace:
         return frame.mapInArrow(function, SCHEMA)
 
     def settled(self, frame: DataFrame) -> tuple[DataFrame, list[dict[str, Any]]]:
-        """Compute a frame once and cut its lineage; with what its tasks report.
+        """Compute a frame once and cut its lineage; with what its tasks report."""
+        kept = self.once(frame)
+        found = self.of_kinds(kept, REPORT).select("data").toArrow()
+        return kept, [json.loads(text) for text in found["data"].to_pylist()]
+
+    def once(self, frame: DataFrame) -> DataFrame:
+        """The frame, which is computed once, when it is first needed.
 
         On one machine the checkpoint is local. On a cluster an executor may be lost: there it is
         reliable if Spark knows a folder for checkpoints, and else the lineage stays, so that what
@@ -185,13 +211,10 @@ class Workspace:
         context = self.session.sparkContext
         master = str(context.master)
         if master == "local" or master.startswith("local["):
-            kept = frame.localCheckpoint(eager=False)
-        elif context.getCheckpointDir() is not None:
-            kept = frame.checkpoint(eager=False)
-        else:
-            kept = frame.persist()
-        found = self.of_kinds(kept, REPORT).select("data").toArrow()
-        return kept, [json.loads(text) for text in found["data"].to_pylist()]
+            return frame.localCheckpoint(eager=False)
+        if context.getCheckpointDir() is not None:
+            return frame.checkpoint(eager=False)
+        return frame.persist()
 
     def of_kinds(self, frame: DataFrame, *kinds: int) -> DataFrame:
         """The chunks of some kinds that are for partitions."""
@@ -241,6 +264,7 @@ class Held:
     looked: Any  # facts that were looked for
     whole: set[Predicate] = field(default_factory=set)  # of which all facts were fetched
     complete: dict[tuple[Predicate, int], Ids] = field(default_factory=dict)  # ids, in order
+    folder: str | None = None  # where they are files too, see `chunk_cache`
 
     def key(self, workspace: Workspace, predicate: Predicate) -> Key:
         """What the facts of a predicate are found by; counted ones have a column more."""
@@ -312,6 +336,7 @@ class Base:
         frames: list[DataFrame] = []
         done: list[Callable[[], None]] = []
         holders: list[Held] = []
+        shared: dict[bytes, Ids] = {}  # so that tasks get the same ids once
         for held, predicates in self.parts:
             missing: dict[Key, Mapping[int, Ids] | Ids | None] = {}
             for predicate in wanted.keys() & predicates:
@@ -319,7 +344,7 @@ class Base:
                     continue
                 places = wanted[predicate]
                 if places is not None:
-                    places = _not_known(held, predicate, places)
+                    places = _not_known(held, predicate, places, shared)
                     if not places:
                         continue
                     done.append(partial(_complete, held, predicate, places))
@@ -403,21 +428,23 @@ class Base:
 _ALONG = 1_000  # facts of a predicate that are fetched with others
 
 
-def _not_known(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> dict[int, Ids]:
+def _not_known(
+    held: Held, predicate: Predicate, places: Mapping[int, Ids], shared: dict[bytes, Ids]
+) -> dict[int, Ids]:
     """The ids in places that were not fetched before."""
     new: dict[int, Ids] = {}
     for column, ids in places.items():
         known = held.complete.get((predicate, column))
-        left = np.unique(ids) if known is None else np.setdiff1d(ids, known)
+        left = in_order(ids) if known is None else missing_in(known, ids)
         if len(left):
-            new[column] = left
+            new[column] = shared.setdefault(left.tobytes(), left)
     return new
 
 
 def _complete(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> None:
     for column, ids in places.items():
         known = held.complete.get((predicate, column))
-        held.complete[predicate, column] = ids if known is None else np.union1d(known, ids)
+        held.complete[predicate, column] = ids if known is None else together(known, ids)
 
 
 def merged(workspace: Workspace, frame: DataFrame, combine: OverArrow) -> Base:

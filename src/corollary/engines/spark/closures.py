@@ -23,6 +23,7 @@ from corollary.engines.spark import task
 from corollary.engines.spark.base import Base, counts_of
 from corollary.engines.spark.components import Batches, Tell, report
 from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import DERIVED, FRESH, NONE, Gathering, Key, chunks_of
 from corollary.engines.spark.task import Embedded
 from corollary.lang.stratify import Predicate
@@ -96,8 +97,8 @@ def fits(rule: CompiledRule, facts: SparkFacts, limit: int) -> bool:
         for f in [facts.local()]
         for column in (0, 1)
     )
-    count = len(task.in_order(np.concatenate(subjects))) if subjects else 0
-    return count * (len(task.in_order(np.concatenate(objects))) if objects else 0) <= limit
+    count = len(in_order(np.concatenate(subjects))) if subjects else 0
+    return count * (len(in_order(np.concatenate(objects))) if objects else 0) <= limit
 
 
 def _rows(facts: Any, predicate: Predicate) -> Ids:

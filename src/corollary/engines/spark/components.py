@@ -36,6 +36,7 @@ from corollary.core.engine import Difference
 from corollary.engines.spark import task
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
@@ -205,7 +206,7 @@ def _neighbors(batches: Batches, out: Gathering) -> tuple[Ids, list[bytes]]:
 
 def _ordered(rows: Ids) -> Ids:
     """Pairs in order, each once."""
-    keys = task.in_order(task.keys_of(rows))
+    keys = in_order(task.keys_of(rows))
     found = np.empty((len(keys), 2), np.uint32)
     found[:, 0], found[:, 1] = keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)
     return found
@@ -282,7 +283,7 @@ class Labels:
         links, _ = _neighbors(batches, out)
         if len(links):
             found = stars(links)
-            least = task.in_order(found[:, 1])
+            least = in_order(found[:, 1])
             for rows in (found, np.column_stack([least, least])):
                 out.send(FRESH, _LEAST, rows, 0, self.partitions)
         yield from out.take()
@@ -319,7 +320,7 @@ class Compare:
         for _, _, key, rows in chunks_of(batches):
             sides[self.keys[key]].append(rows)
         old, new = (np.concatenate(sides[after]) for after in (False, True))
-        nodes = task.in_order(np.concatenate([old[:, 0], new[:, 0]]))
+        nodes = in_order(np.concatenate([old[:, 0], new[:, 0]]))
         labels = []
         for rows in (old, new):
             found = np.full(len(nodes), NONE, np.uint32)

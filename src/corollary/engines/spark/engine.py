@@ -26,6 +26,7 @@ from corollary.engines.spark.counts import CountsOfRows, SparkCounts
 from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, RoundReport
 from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, read_distinct, read_few, write
+from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, STATE
 from corollary.engines.spark.plan import AtomOf, Source
@@ -40,7 +41,7 @@ from corollary.engines.spark.translate import (
 from corollary.lang.stratify import Predicate
 
 # Facts that the driver keeps: some megabytes, and less time than a few jobs.
-SMALL = 200_000
+SMALL = 250_000
 # Edges that one task can hold: 8 bytes each, and as much to index them.
 EDGES = 5_000_000
 # Pairs of closures and components that the driver makes, for each fact that it keeps.
@@ -305,11 +306,11 @@ class SparkEngine:
         known: SparkFacts,
     ) -> tuple[Any, Any, Any] | None:
         """The components of changed edges, before and after; None if they are large."""
-        nodes = np.unique(changed.local().rows(edge))
+        nodes = in_order(changed.local().rows(edge).ravel())
         while len(nodes) <= self.workspace.small // 4:
             places = {edge: {0: nodes, 1: nodes}}
             parts = [looked_up(facts, places) for facts in (before, after)]
-            found = np.unique(np.concatenate([nodes, *(p.rows(edge).ravel() for p in parts)]))
+            found = in_order(np.concatenate([nodes, *(p.rows(edge).ravel() for p in parts)]))
             if len(found) == len(nodes):
                 if self._connected(edge, parts[0], parts[1], None) is None:
                     return None
@@ -319,9 +320,8 @@ class SparkEngine:
         return None
 
     def release(self) -> None:
-        """Let Spark forget what was kept of the terms."""
-        if self.workspace.terms is not None:
-            self.workspace.terms.release()
+        """Let Spark forget what was kept of terms and of stored facts."""
+        self.workspace.release()
 
     def counts(self) -> SparkCounts:
         """Counts that are all 0."""
@@ -330,7 +330,12 @@ class SparkEngine:
     # -- few facts and many ----------------------------------------------------------------------
 
     def _is_few(self, facts: SparkFacts | None) -> bool:
+        """Whether a recursion may go on from these facts by look-ups, round by round."""
         return facts is not None and len(facts) <= self.workspace.small // 4
+
+    def _are_few(self, facts: SparkFacts | None) -> bool:
+        """Whether what facts join with may be looked up once."""
+        return facts is not None and len(facts) <= self.workspace.small + self.workspace.small // 4
 
     def _by_lookups(
         self,
@@ -342,10 +347,11 @@ class SparkEngine:
         facts, negative = sets["f"], sets["n"]
         assert facts is not None
         given = [sets[letter] for letter in "deh" if sets[letter] is not None]
-        if not given or not all(map(self._is_few, given)) or any(r.groupings for r in rules):
+        if not given or not all(map(self._are_few, given)) or any(r.groupings for r in rules):
             return None
         d, e, h = (None if (s := sets[letter]) is None else s.local() for letter in "deh")
-        lookups = Lookups(facts, negative)
+        only_heads = d is None and e is None
+        lookups = Lookups(facts, negative, any_will_do=only_heads and not counted)
         for rule in rules:
             if d is not None:
                 for at, pattern in enumerate(rule.body):
@@ -354,7 +360,7 @@ class SparkEngine:
             if e is not None:
                 for pattern in rule.negated:
                     lookups.begin(rule, pattern, e, rule.body)
-            if d is None and e is None:
+            if only_heads:
                 lookups.begin(rule, rule.head, h, rule.body)
         views = lookups.run()
         if views is None:
@@ -403,7 +409,7 @@ class SparkEngine:
         heads, facts = sets["h"], sets["f"]
         assert heads is not None
         assert facts is not None
-        if not self._is_few(heads) or any(rule.groupings for rule in rules):
+        if not self._are_few(heads) or any(rule.groupings for rule in rules):
             return None
         lookups = Lookups(facts, sets["n"], sets["p"])
         own = heads.local()

@@ -21,6 +21,7 @@ from corollary.engines.spark.answers import Answer, Asked, Question
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.filters import Column, Terms, occurring
+from corollary.engines.spark.ids import missing_in, together
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
@@ -31,7 +32,14 @@ from corollary.engines.spark.packing import (
     Key,
 )
 from corollary.engines.spark.plan import ASKED, EVERYWHERE, UNIT, Plan, Source
-from corollary.engines.spark.task import Combine, Fetch, Local, Round, Route, narrow
+from corollary.engines.spark.task import (
+    Combine,
+    Fetch,
+    Local,
+    Round,
+    Route,
+    narrow,
+)
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.views import Select
 
@@ -422,14 +430,14 @@ class Evaluation:
                     wanted[key] = None
                     whole.add(other)
                 elif key not in wanted or wanted[key] is not None:
-                    ids = np.setdiff1d(rows[:, place], looked[other])
+                    ids = missing_in(looked[other], rows[:, place])
                     if len(ids):
                         before = wanted.get(key, {}).get(column, ids)
-                        wanted[key] = {column: np.union1d(before, ids)}
+                        wanted[key] = {column: together(before, ids)}
         for key, places in wanted.items():
             if places is not None:
                 [ids] = places.values()
-                looked[key[0]] = np.union1d(looked[key[0]], ids)
+                looked[key[0]] = together(looked[key[0]], ids)
         if not wanted:
             return local.facts({})
         found = self.workspace.collected(self.workspace.over(frame, Fetch(STATE, wanted)))

@@ -9,7 +9,7 @@ Invariants: `removed` is part of the base, `small` has nothing in common with it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from corollary.core.compile import TRIPLES, TYPES, covers
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.base import Base, Workspace
-from corollary.engines.spark.task import contains
+from corollary.engines.spark.ids import contains
 from corollary.lang.stratify import Predicate
 
 
@@ -101,8 +101,10 @@ class SparkFacts:
         if other.base is None:
             return self._with_few(other)
         cut = self._cut(other, apart=self._is_apart(other))
-        if cut is None and (few := self._few_of(other)) is not None:
-            return few[0]._union(few[1])
+        if cut is None and (pair := self._few_of(other)) is not None:
+            return pair[0]._union(pair[1])
+        if cut is None and (found := self._by_parts(other, SparkFacts._union)) is not None:
+            return found
         if cut is None:
             few = self.small.union(other.small)
             if len(self.removed):
@@ -137,6 +139,8 @@ class SparkFacts:
         cut = self._cut(other)
         if cut is None and (pair := self._few_of(other)) is not None:
             return self._left(pair[0].difference(pair[1]), other)
+        if cut is None and (found := self._by_parts(other, SparkFacts.difference)) is not None:
+            return self._left(found, other)
         if cut is None:
             base = self._combined("difference", other)
             few = self.small.difference(other.present(self.small))
@@ -158,6 +162,8 @@ class SparkFacts:
         cut = self._cut(other)
         if cut is None and (pair := self._few_of(other)) is not None:
             return pair[0].intersection(pair[1])._inside(self)._inside(other)
+        if cut is None and (found := self._by_parts(other, SparkFacts.intersection)) is not None:
+            return found._inside(self)._inside(other)
         few = other.present(self.small).union(self.present(other.small))
         if cut is None:
             base = self._combined("intersection", other)
@@ -258,6 +264,25 @@ class SparkFacts:
         if min(len(self), len(other)) > self.workspace.small:
             return None
         return self.settled(), other.settled()
+
+    def _by_parts(
+        self, other: SparkFacts, operation: Callable[[SparkFacts, SparkFacts], SparkFacts]
+    ) -> SparkFacts | None:
+        """An operation apart for the predicates that are in the way of a cut; None if all are.
+
+        Such are the axioms, of which one set has those that were given, and another one all.
+        """
+        assert self.base is not None
+        assert other.base is not None
+        mine, theirs = dict(self.base.parts), dict(other.base.parts)
+        nothing: frozenset[Predicate] = frozenset()
+        left = {p for held, named in mine.items() for p in named - theirs.get(held, nothing)}
+        right = {p for held, named in theirs.items() for p in named - mine.get(held, nothing)}
+        shared = left & right
+        if shared >= self.base.counts.keys() | other.base.counts.keys():
+            return None
+        inside = operation(self.only(shared), other.only(shared))
+        return operation(self.without(shared), other.without(shared))._union(inside)
 
     def _cut(self, other: SparkFacts, *, apart: bool = False) -> tuple[Base, Base, Base] | None:
         """What only the one base has, what both have, what only the other one has.

@@ -18,9 +18,9 @@ from corollary.core.dictionary import MAX_TERMS, Dictionary, Ids
 from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import DERIVED, NONE, Gathering, Key, chunks_of
 from corollary.engines.spark.plan import Plan, Source
-from corollary.engines.spark.task import in_order
 
 Batches = Iterator[pa.RecordBatch]
 Column = tuple[Source, int]

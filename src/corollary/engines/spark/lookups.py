@@ -16,12 +16,14 @@ import numpy as np
 
 from corollary.core.compile import CompiledRule, Pattern, constant_id, covers
 from corollary.core.dictionary import Ids
+from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.task import contains
+from corollary.engines.spark.ids import Contained, in_order, together
+from corollary.engines.spark.task import ANY
 from corollary.lang.stratify import Predicate
 
 # Ids that a look-up may ask for: with more, a plan of local steps takes less time.
-MANY = 300_000
+MANY = 1_000_000
 
 Wanted = dict[Predicate, dict[int, Ids] | None]
 
@@ -33,27 +35,44 @@ class _Search:
     values: dict[int, Ids]
     pending: list[Pattern]
     negated: Sequence[Pattern]
+    alone: frozenset[Pattern] = frozenset()  # of them, those that need to match only anything
+    equal: Sequence[tuple[int, int]] = ()  # variables whose values are the same
+    compared: frozenset[int] = frozenset()  # variables that filters look at
 
 
 class Lookups:
-    """What instances that begin with few facts can use of `facts` and `negative`."""
+    """What instances that begin with few facts can use of `facts` and `negative`.
+
+    With `any_will_do`, one of several instances with the same head is enough.
+    """
 
     def __init__(
-        self, facts: SparkFacts, negative: SparkFacts | None, extra: SparkFacts | None = None
+        self,
+        facts: SparkFacts,
+        negative: SparkFacts | None,
+        extra: SparkFacts | None = None,
+        *,
+        any_will_do: bool = False,
     ) -> None:
         self._facts = facts
         self._negative = facts if negative is None else negative
         self._extra = extra  # what atoms may also match
+        self._any_will_do = any_will_do
         self._searches: list[_Search] = []
         self._seen: dict[str, Any] = {}
+        self._contained = Contained()
 
     def begin(
         self, rule: CompiledRule, start: Pattern, facts: Any, pending: Sequence[Pattern]
     ) -> None:
         """Begin at an atom of a rule, or at its head, with facts of the driver."""
-        values = _bound(start, self._tables(facts, start), {})
+        values = self._bound(start, self._tables(facts, start), {})
         if values is not None:
-            self._searches.append(_Search(values, list(pending), rule.negated))
+            alone = _alone(rule) if self._any_will_do else frozenset[Pattern]()
+            equal, compared = _equal(rule), (v for c in rule.conditions for v in c.variables)
+            self._searches.append(
+                _Search(values, list(pending), rule.negated, alone, equal, frozenset(compared))
+            )
 
     def run(self) -> tuple[Any, Any] | None:
         """Facts and negative facts for the embedded engine; None if they would be too many."""
@@ -62,14 +81,16 @@ class Lookups:
             also: Wanted = {}
             steps = []
             for search in live:
+                self._compare(search)
                 found = self._next(search)
                 if found is None:
                     return None
                 pattern, column, ids = found
-                if not self._want(wanted, self._facts, pattern, column, ids):
+                alone = pattern in search.alone
+                if not self._want(wanted, self._facts, pattern, column, ids, alone=alone):
                     return None
                 if self._extra is not None and not self._want(
-                    also, self._extra, pattern, column, ids
+                    also, self._extra, pattern, column, ids, alone=alone
                 ):
                     return None
                 steps.append((search, pattern))
@@ -82,7 +103,7 @@ class Lookups:
                 parts = self._tables(view, pattern)
                 if more is not None:
                     parts += self._tables(more, pattern)
-                values = _bound(pattern, parts, search.values)
+                values = self._bound(pattern, parts, search.values)
                 if values is None:
                     search.pending, search.negated = [], ()
                 else:
@@ -95,12 +116,38 @@ class Lookups:
                     return None
         if _size(wanted) > MANY:
             return None
+        self._foresee()
         return self._view(self._facts, {}, "f"), self._view(self._negative, wanted, "n")
+
+    def _foresee(self) -> None:
+        """Fetch the texts that filters will look at together: rule by rule, each would be a job."""
+        dictionary = self._facts.workspace.dictionary
+        if not isinstance(dictionary, PartialDictionary):
+            return
+        ids = [
+            search.values[variable]
+            for search in self._searches
+            for variable in search.compared & search.values.keys()
+        ]
+        if ids:
+            dictionary.foresee(in_order(np.concatenate(ids)))
 
     @property
     def extra(self) -> Any | None:
         """Of what atoms may also match, what was looked up."""
         return None if self._extra is None else self._view(self._extra, {}, "x")
+
+    def _compare(self, search: _Search) -> None:
+        """What variables may be whose values are those of others."""
+        terms = self._facts.workspace.terms
+        if terms is None:
+            return
+        for one, two in search.equal:
+            for known, other in ((one, two), (two, one)):
+                if known in search.values and other not in search.values:
+                    found = terms.same_values(search.values[known])
+                    if found is not None:
+                        search.values[other] = found
 
     def _next(self, search: _Search) -> tuple[Pattern, int | None, Ids] | None:
         """The atom with the fewest values in one of its columns."""
@@ -111,7 +158,14 @@ class Lookups:
         return found[0] if found else None
 
     def _want(
-        self, wanted: Wanted, facts: SparkFacts, pattern: Pattern, column: int | None, ids: Ids
+        self,
+        wanted: Wanted,
+        facts: SparkFacts,
+        pattern: Pattern,
+        column: int | None,
+        ids: Ids,
+        *,
+        alone: bool = False,
     ) -> bool:
         """Ask for what a pattern may match; false if that is a whole large relation."""
         if facts.base is None:
@@ -125,15 +179,18 @@ class Lookups:
                 if narrow is None:
                     continue
                 place = None if narrow < 0 else narrow
-            if place is None:
-                if count > facts.workspace.small // 4:
+            if place is None and count > facts.workspace.small // 4:
+                if not alone:
                     return False
+                # One more than there are facts that do not count.
+                place, chosen = ANY, np.array([len(facts.removed.only([predicate])) + 1], np.uint32)
+            if place is None:
                 wanted[predicate] = None
             elif wanted.get(predicate, {}) is not None:
                 places = wanted.setdefault(predicate, {})
                 assert places is not None
                 before = places.get(place)
-                places[place] = chosen if before is None else np.union1d(before, chosen)
+                places[place] = chosen if before is None else together(before, chosen)
         return True
 
     def _narrowed(
@@ -168,6 +225,32 @@ class Lookups:
             parts.append(columns)
         return parts
 
+    def _bound(
+        self, pattern: Pattern, parts: list[list[Ids]], values: Mapping[int, Ids]
+    ) -> dict[int, Ids] | None:
+        """What the variables may be when a pattern matches too; None if nothing matches."""
+        found: dict[int, list[Ids]] = {variable: [] for variable in pattern.variables}
+        matched = False
+        for columns in parts:
+            chosen = np.ones(len(columns[0]) if columns else 1, bool)
+            first: dict[int, Ids] = {}
+            for argument, column in zip(pattern.arguments, columns, strict=True):
+                if argument < 0:
+                    chosen &= column == constant_id(argument)
+                elif argument in first:
+                    chosen &= column == first[argument]
+                else:
+                    first[argument] = column
+                    if argument in values:
+                        chosen &= self._contained(values[argument], column)
+            if chosen.any():
+                matched = True
+                for variable, column in first.items():
+                    found[variable].append(column[chosen])
+        if not matched:
+            return None
+        return {**values, **{v: in_order(np.concatenate(ids)) for v, ids in found.items() if ids}}
+
     def _view(self, facts: SparkFacts, wanted: Wanted, name: str) -> Any:
         """What was fetched so far."""
         if facts.base is None:
@@ -179,8 +262,36 @@ class Lookups:
         return known.difference(facts.removed).union(facts.small)
 
 
+def _equal(rule: CompiledRule) -> list[tuple[int, int]]:
+    """The variables of a rule that filters want the same values of."""
+    found = []
+    for condition in rule.conditions:
+        match condition.expression:
+            case ("sameValue", (int(one), int(two))) if one != two:
+                found.append((one, two))
+    return found
+
+
+def _alone(rule: CompiledRule) -> frozenset[Pattern]:
+    """The atoms of a rule whose variables nothing else of it has."""
+    others = [rule.head, *rule.body, *rule.negated]
+    if rule.conditions or rule.groupings:
+        return frozenset()
+    return frozenset(
+        pattern
+        for pattern in rule.body
+        if not any(
+            {*pattern.variables} & {*other.variables} for other in others if other is not pattern
+        )
+    )
+
+
 def _size(wanted: Wanted) -> int:
-    return sum(len(ids) for places in wanted.values() if places for ids in places.values())
+    """How many ids are asked for; the same ones in many predicates are sent to tasks once."""
+    found = {
+        (len(ids), ids.tobytes()) for places in wanted.values() if places for ids in places.values()
+    }
+    return sum(size for size, _ in found)
 
 
 def _least(pattern: Pattern, values: Mapping[int, Ids]) -> tuple[int | None, Ids]:
@@ -196,30 +307,3 @@ def _least(pattern: Pattern, values: Mapping[int, Ids]) -> tuple[int | None, Ids
         if best[0] is None or len(ids) < len(best[1]):
             best = column, ids
     return best
-
-
-def _bound(
-    pattern: Pattern, parts: list[list[Ids]], values: Mapping[int, Ids]
-) -> dict[int, Ids] | None:
-    """What the variables may be when a pattern matches too; None if nothing matches."""
-    found: dict[int, list[Ids]] = {variable: [] for variable in pattern.variables}
-    matched = False
-    for columns in parts:
-        chosen = np.ones(len(columns[0]) if columns else 1, bool)
-        first: dict[int, Ids] = {}
-        for argument, column in zip(pattern.arguments, columns, strict=True):
-            if argument < 0:
-                chosen &= column == constant_id(argument)
-            elif argument in first:
-                chosen &= column == first[argument]
-            else:
-                first[argument] = column
-                if argument in values:
-                    chosen &= contains(values[argument], column)
-        if chosen.any():
-            matched = True
-            for variable, column in first.items():
-                found[variable].append(column[chosen])
-    if not matched:
-        return None
-    return {**values, **{v: np.unique(np.concatenate(ids)) for v, ids in found.items() if ids}}

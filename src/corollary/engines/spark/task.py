@@ -19,6 +19,7 @@ import pyarrow as pa
 from corollary.core.compile import CompiledRule, Pattern
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine
+from corollary.engines.spark.ids import Contained, in_order
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
@@ -329,19 +330,6 @@ def keys_of(rows: Ids) -> npt.NDArray[Any]:
     return big_endian.view(np.dtype((np.void, 4 * rows.shape[1])))[:, 0]
 
 
-def in_order(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The values in order, each once; `np.unique` without an inverse hashes, which takes longer.
-
-    >>> in_order(np.array([3, 1, 3], np.uint32)).tolist()
-    [1, 3]
-    """
-    ordered = np.sort(values)
-    if len(ordered) < 2:
-        return ordered
-    found: npt.NDArray[Any] = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
-    return found
-
-
 def distinct(rows: Ids) -> Ids:
     """The rows without duplicates.
 
@@ -525,38 +513,44 @@ def rows_of(key: Key, rows: Ids, names: Mapping[int, str], width: int) -> Batche
         yield pa.RecordBatch.from_arrays([relation, *arrays], fields)
 
 
+ANY = -1  # no column
+
+
 @dataclass(frozen=True)
 class Fetch:
-    """The facts that have one of some ids in a column, or that are named; `None`: all facts."""
+    """The facts that have one of some ids in a column, or that are named; `None`: all facts.
+
+    In the place of a column may stand `ANY`, and then, in that of ids, how many facts there should
+    be at least, whichever they are.
+    """
 
     kind: int
     wanted: Mapping[Key, Mapping[int, Ids] | Ids | None]
     number: int = 0  # whom the answers are for
 
     def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
+        out, contained = Gathering(), Contained()
+        subjects: dict[Key, Ids] = {}
         for _, kind, key, rows in chunks_of(batches):
             if kind != self.kind or key not in self.wanted:
                 continue
             wanted = self.wanted[key]
             if isinstance(wanted, np.ndarray):
+                if key[3]:
+                    if key not in subjects:
+                        subjects[key] = in_order(wanted[:, 0])
+                    rows = rows[contained(subjects[key], rows[:, 0])]
                 rows = intersection_of(rows, wanted)
             elif wanted is not None:
                 chosen = np.zeros(len(rows), bool)
                 for column, ids in wanted.items():
-                    chosen |= contains(ids, rows[:, column])
+                    if column == ANY:
+                        chosen[: int(ids.max())] = True
+                    else:
+                        chosen |= contained(ids, rows[:, column])
                 rows = rows[chosen]
             out.add(self.number, kind, key, rows)
         yield from out.take()
-
-
-def contains(ids: Ids, values: Ids) -> npt.NDArray[np.bool_]:
-    """Which values are among the ids, which are sorted."""
-    if not len(ids):
-        return np.zeros(len(values), bool)
-    at = np.searchsorted(ids, values)
-    at[at == len(ids)] = 0
-    return np.asarray(ids[at] == values)
 
 
 def by_partition(batches: Iterable[pa.RecordBatch]) -> dict[int, dict[Key, Ids]]:

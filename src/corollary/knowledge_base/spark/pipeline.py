@@ -22,6 +22,7 @@ from corollary.knowledge_base import distributed
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.rules import Rules, read_rules
+from corollary.knowledge_base.spark import chunks
 from corollary.knowledge_base.spark.built import Built
 from corollary.knowledge_base.spark.hybrid import kept_by
 from corollary.knowledge_base.spark.load import Loaded, load
@@ -86,6 +87,7 @@ def build(
             with stages.stage("commit") as stage, explained("commit"):
                 add_new_terms(writer, dictionary)
                 found = _write(session, writer, loaded, done, stage, cores)
+                chunks.save(done.engine.workspace, writer, done.keeper)
             counts = {
                 name: Count(_width(name, loaded, program), *numbers)
                 for name, numbers in found.items()

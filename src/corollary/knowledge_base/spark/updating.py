@@ -20,6 +20,7 @@ from corollary.errors import InvalidInput
 from corollary.knowledge_base.ontology import Specialized
 from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.rules import Rules, read_rules
+from corollary.knowledge_base.spark import chunks
 from corollary.knowledge_base.spark.built import Built
 from corollary.knowledge_base.spark.hybrid import kept_by
 from corollary.knowledge_base.spark.load import GONE, Loaded, load
@@ -38,6 +39,11 @@ from corollary.store import Snapshot, Statistics, Store, Writer
 from corollary.store.layout import DELETED
 
 _FEW = 100_000  # changed facts that the driver takes at once
+# On Spark, where each step is a job, `auto` is FP-update, which has the fewest steps, for more
+# deletions than these,
+_CHECKED = 1_000
+# unless they are more than 1 / 50 of the explicit facts, where everything may be derived anew.
+_SHARE = 50
 
 
 def update(
@@ -90,13 +96,14 @@ def update(
             cores=cores,
             deleted=deleted,
         )
+        engine = None
         try:
             writer.reserve(loaded.width)
             terms = add_terms(session, writer, loaded, stages)
             dictionary = dictionary_of(loaded, terms)
+            engine = SparkEngine(dictionary, ColumnarEngine, session, terms=terms)
             with stages.stage("update") as stage, explained("update"):
-                engine = SparkEngine(dictionary, ColumnarEngine, session, terms=terms)
-                difference, done = _maintained(
+                difference, done, kept = _maintained(
                     engine, snapshot, loaded, before, added, removed, algorithm
                 )
                 statistics = done.statistics
@@ -105,6 +112,7 @@ def update(
             with stages.stage("commit") as stage, explained("commit"):
                 add_new_terms(writer, dictionary)
                 stage.rows = _write(writer, difference, engine, loaded.constants[TYPE])
+                chunks.save(engine.workspace, writer, kept)
                 made = Statistics(
                     counted(snapshot.statistics.relations, difference, _widths(loaded, program)),
                     sum(map(len, difference.inserted)),
@@ -123,8 +131,10 @@ def update(
                     message=message or "",
                     batch=batch,
                 )
-            engine.release()
+                chunks.clean(writer)
         finally:
+            if engine is not None:
+                engine.release()
             loaded.release()
     return Built(
         version,
@@ -151,16 +161,14 @@ def _maintained(
     added: tuple[Any, ...],
     removed: tuple[Any, ...],
     algorithm: str,
-) -> tuple[Difference, Changes[Any]]:
-    """What the version differs by after the changes that were loaded."""
-    session = loaded.facts.sparkSession
-    width = snapshot.schema.names.index("explicit") - 1
-    rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
-    facts = stored.current_facts(rows, width)
-    engine.workspace.suit(snapshot.statistics.facts)
+) -> tuple[Difference, Changes[Any], Any]:
+    """What the version differs by after the changes that were loaded, and what keeps it."""
+    gone = sum(count for name, count in loaded.rows.items() if name.startswith(GONE))
+    if algorithm == "auto" and _CHECKED < gone <= snapshot.statistics.explicit // _SHARE:
+        algorithm = "fp"
     kept: Any
     if snapshot.mode == "hybrid":  # what is kept is small, and made again
-        own = facts.where("explicit").drop("explicit")
+        own = _facts(engine, snapshot).where("explicit").drop("explicit")
         explicit = read_on_demand(engine.workspace, own, TRIPLES_NAME)
         patterns = [
             read_pattern(text, before.arities, before.prefixes)
@@ -168,15 +176,36 @@ def _maintained(
         ]
         kept = kept_by(before, explicit, engine, materialize=patterns, algorithm=algorithm)
     else:
-        explicit, known = engine.read_stored(facts, snapshot.statistics.relations)
+        found = chunks.load(engine.workspace, snapshot)
+        if found is None:
+            rows = _facts(engine, snapshot)
+            found = (*engine.read_stored(rows, snapshot.statistics.relations), None)
+        explicit, known, complete = found
         make = Specialized if is_specializable(before) else Maintainer
-        kept = make(before, explicit, engine, algorithm=algorithm, known=known)
+        kept = make(
+            before,
+            explicit,
+            engine,
+            algorithm=algorithm,
+            coarse=True,
+            known=known,
+            complete=complete,
+        )
         if isinstance(kept, Maintainer):
             kept.begin()
     inserted, deleted = (_changed(engine, loaded, gone=gone) for gone in (False, True))
     asked = Changes(inserted, deleted, added, removed)
     done = kept.update(asked)
-    return Difference.of(done, asked, explicit, kept.explicit), done
+    return Difference.of(done, asked, explicit, kept.explicit), done, kept
+
+
+def _facts(engine: Any, snapshot: Snapshot) -> DataFrame:
+    """The facts of a version, from its tables."""
+    session = engine.workspace.session
+    width = snapshot.schema.names.index("explicit") - 1
+    rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
+    engine.workspace.suit(snapshot.statistics.facts)
+    return stored.current_facts(rows, width)
 
 
 def _changed(engine: Any, loaded: Loaded, *, gone: bool) -> Any:
