@@ -187,6 +187,37 @@ def test_the_driver_sees_values_and_results_once() -> None:
     )
 
 
+COMPARED = """
+    all(?x) :- v(?x) .
+    all(?x) :- differ(?x, ?y) .
+    some(?x) :- w(?x) .
+    some(?x) :- differ(?x, ?y), w(?y) .
+    differ(?x, ?y) :- some(?x), all(?y), FILTER(?x + ?y < 9) .
+    differ(?x, ?y) :- all(?x), all(?y), n(?y), FILTER(?x - ?y > 5) .
+"""
+
+
+def test_nothing_is_told_where_nothing_is_compared() -> None:
+    """All terms would be compared with some, of which there are none."""
+    program = Program.parse(COMPARED + "".join(f"v({n}) ." for n in range(400)))
+    dictionary = Dictionary()
+    engine, workspace = watched(dictionary, small=10, partitions=3, finish=0)
+    explicit = engine.facts(encode(program.facts, dictionary))
+    found = materialize(program, explicit, engine).facts
+    assert workspace.most == 0
+    assert set(decode(found, dictionary)) == set(reference.materialize(program))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.sampled_from("vwn"), st.integers(0, 12)), max_size=14), OPTIONS)
+def test_what_is_compared_is_told(facts: list[tuple[str, int]], options: dict[str, int]) -> None:
+    program = Program.parse(COMPARED + "".join(f"{name}({n}) ." for name, n in facts))
+    dictionary = Dictionary()
+    engine = inline(dictionary, **options)
+    found = materialize(program, engine.facts(encode(program.facts, dictionary)), engine).facts
+    assert set(decode(found, dictionary)) == set(reference.materialize(program))
+
+
 def test_sums_of_partial_counts_are_exact() -> None:
     """A number that does not fit into 32 bits, and one value very often."""
     rows = np.array([[1, 7]] * 3 + [[2, 7]], np.uint32)

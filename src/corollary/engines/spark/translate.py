@@ -141,7 +141,14 @@ class Translation:
             atoms = [a for a in body if variable in a.variables]
             asker = min(atoms, key=lambda a: (self._is_derived(a), self._size(a.source)))
             if self._is_derived(asker):
-                body.append(self._known_of(variable, body, TOLD))
+                # Of a rule that compares all literals with some, none is asked for if there are
+                # none of these.
+                others = [
+                    self._projected(a, 0)
+                    for a in positive
+                    if a is not asker and not {*a.variables} & {*asker.variables}
+                ]
+                body.append(self._known_of(variable, body, TOLD, given=others))
             else:
                 self.compared.add((asker.source, asker.arguments.index(variable)))
         self.planner.add(Clause(head, tuple(body), tuple(negated), rule.bound, tuple(conditions)))
@@ -155,11 +162,12 @@ class Translation:
         body: Sequence[AtomOf],
         question: CompiledExpression | Question,
         value: int = -1,
+        given: Sequence[AtomOf] = (),
     ) -> AtomOf:
         """What the driver knows of a term: that a condition holds, its value, or its text.
 
-        It is asked for all terms that an atom of the body may have there; rules with the same
-        question share the answers.
+        It is asked for all terms that an atom of the body may have there, where others match too
+        that are `given`; rules with the same question share the answers.
         """
         key = self._questions.get(question)
         if key is None:
@@ -171,10 +179,13 @@ class Translation:
             self.asked[key] = Asked(answers, condition, question is TOLD)
         atoms = [a for a in body if variable in a.variables and a.source.operand != "k"]
         asker = min(atoms, key=lambda a: self._size(a.source))
-        if (key, asker.source, asker.arguments.index(variable)) not in self._asking:
-            self._asking.add((key, asker.source, asker.arguments.index(variable)))
+        place = (key, asker.source, asker.arguments.index(variable))
+        if given or place not in self._asking:
+            if not given:
+                self._asking.add(place)
             asking = AtomOf(Source(ASKED, key), (variable,))
-            self.planner.add(Clause(asking, (asker,), (), _FRESH), final=False, cut=True)
+            clause = Clause(asking, (asker, *given), (), _FRESH)
+            self.planner.add(clause, final=False, cut=True)
         arguments = (variable, value) if question is VALUE else (variable,)
         return AtomOf(self.asked[key].answers, arguments)
 
