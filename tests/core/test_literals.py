@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.literals import NO_VALUE, Literals
+from corollary.core.partial import PartialDictionary
 from corollary.lang.datatypes import DATATYPES, data_value, datatypes_of
 from corollary.lang.syntax import IRI, RDF, XSD, BlankNode, Constant, Literal
 
@@ -44,3 +45,36 @@ def test_alone_and_together(first: list[Constant], more: list[Constant]) -> None
         assert (numbers == NO_VALUE).tolist() == [value is None for value in values]
         same = np.array([[one == two for two in values] for one in values])
         assert ((numbers[:, None] == numbers[None]) == same).all()
+
+
+@given(st.lists(st.lists(TERMS, min_size=1, max_size=6), min_size=1, max_size=4))
+def test_a_dictionary_of_few_terms(parts: list[list[Constant]]) -> None:
+    """Of terms in a table, with ids of any size, the same is found, and nothing is long."""
+    whole = Dictionary()
+    all_ids = whole.encode([term for terms in parts for term in terms])
+    far = 2**31  # from where on ids are
+    texts = whole.texts(np.arange(len(whole))).to_pylist()
+
+    def look_up(wanted: list[str]) -> list[int | None]:
+        return [far + texts.index(text) if text in texts else None for text in wanted]
+
+    few = PartialDictionary(
+        {}, far + len(texts), lambda ids: [texts[i - far] for i in ids], look_up
+    )
+    one, two = Literals(), Literals()
+    at = 0
+    seen: dict[int, int] = {}
+    for terms in parts:
+        ids = all_ids[at : at + len(terms)]
+        at += len(terms)
+        mine, theirs = (ids, whole), ((ids + far).astype(np.uint32), few)
+        assert one.is_literal(*mine).tolist() == two.is_literal(*theirs).tolist()
+        for name in NAMES:
+            expected = one.has_datatype(mine[0], IRI(name), whole).tolist()
+            assert two.has_datatype(theirs[0], IRI(name), few).tolist() == expected
+        pairs = zip(one.values(*mine).tolist(), two.values(*theirs).tolist(), strict=True)
+        for number, other in pairs:
+            assert (number == NO_VALUE) == (other == NO_VALUE)
+            assert seen.setdefault(number, other) == other
+    assert len({*seen.values()}) == len(seen)
+    assert max(len(two._bits.values), len(two._values.values)) <= len(texts)

@@ -50,6 +50,8 @@ class Dictionary:
     ['<http://example.org/c>', '"a"']
     """
 
+    partial = False  # whether it has a few of many terms, whose ids may be anything
+
     def __init__(self, *, max_terms: int = MAX_TERMS) -> None:
         # What is known as values: all terms that the store does not hold, and some that it does;
         # whatever is in one of the two is in the other.

@@ -9,7 +9,7 @@ The id of a term never changes, so what is known of it holds forever.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -50,7 +50,8 @@ _Look = Callable[[Ids, Dictionary], _Found]
 
 @dataclass
 class _Column:
-    values: npt.NDArray[Any]  # by id, 0 for terms that nobody asked about
+    values: npt.NDArray[Any]  # by id, 0 for terms that nobody asked about; or by the place in `ids`
+    ids: Ids = field(default_factory=lambda: np.zeros(0, np.uint32))  # if few terms are known
 
 
 _known: WeakKeyDictionary[Dictionary, Literals] = WeakKeyDictionary()
@@ -134,6 +135,8 @@ class Literals:
         return self._looked_up(self._bits, ids, dictionary, _looked)
 
     def _looked_up(self, known: _Column, ids: Ids, dictionary: Dictionary, look: _Look) -> _Found:
+        if dictionary.partial:
+            return self._looked_up_of_few(known, ids, dictionary, look)
         values = known.values
         if len(values) >= len(dictionary):
             found = values[ids]
@@ -148,6 +151,24 @@ class Literals:
             new = np.unique(ids[values[ids] == 0])
             values[new] = look(new, dictionary)
             return values[ids]
+
+    def _looked_up_of_few(
+        self, known: _Column, ids: Ids, dictionary: Dictionary, look: _Look
+    ) -> _Found:
+        """The same for a dictionary that has a few of many terms: nothing is as long as that."""
+        with self._lock:
+            asked = np.unique(ids)
+            if not len(known.ids):
+                new = asked
+            else:
+                at = np.minimum(np.searchsorted(known.ids, asked), len(known.ids) - 1)
+                new = asked[known.ids[at] != asked]
+            if len(new):
+                every = np.concatenate([known.ids, new])
+                order = np.argsort(every, kind="stable")
+                values = np.concatenate([known.values, look(new, dictionary)])
+                known.ids, known.values = every[order], values[order]
+            return known.values[np.searchsorted(known.ids, ids)]
 
     def _numbered(self, ids: Ids, dictionary: Dictionary) -> _Found:
         """Numbers of values: even ones for strings, by the ids of their own terms."""

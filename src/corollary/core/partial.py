@@ -45,6 +45,8 @@ class PartialDictionary(Dictionary):
     ('b', [(3, '"new"')])
     """
 
+    partial = True
+
     def __init__(
         self,
         known: Mapping[Constant, int],
