@@ -184,9 +184,7 @@ BENCHMARK = Benchmark(
     small=(200,),
     run=run,
     plots=(
-        Plot(
-            "owl:sameAs: materialization", "case + members", "seconds", "engine", unit="seconds"
-        ),
+        Plot("owl:sameAs: materialization", "case + members", "seconds", "engine", unit="seconds"),
     ),
     views=(
         View(
