@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.ids import missing_in
 from corollary.core.terms import term_of, text_of
 from corollary.lang.datatypes import (
     DATATYPES,
@@ -157,12 +158,7 @@ class Literals:
     ) -> _Found:
         """The same for a dictionary that has a few of many terms: nothing is as long as that."""
         with self._lock:
-            asked = np.unique(ids)
-            if not len(known.ids):
-                new = asked
-            else:
-                at = np.minimum(np.searchsorted(known.ids, asked), len(known.ids) - 1)
-                new = asked[known.ids[at] != asked]
+            new = missing_in(known.ids, ids)
             if len(new):
                 every = np.concatenate([known.ids, new])
                 order = np.argsort(every, kind="stable")

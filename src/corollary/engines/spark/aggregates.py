@@ -20,11 +20,11 @@ import pyarrow as pa
 from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping, Pattern
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.ids import in_order
 from corollary.core.terms import term_of
 from corollary.engines.spark import task
 from corollary.engines.spark.base import Workspace, merged
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,

@@ -17,10 +17,10 @@ import pyarrow as pa
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.expressions import holds
+from corollary.core.ids import contains, in_order
 from corollary.core.literals import NO_VALUE, Literals, value_texts
 from corollary.core.term_store import spans_of_array
 from corollary.engines.spark.blocks import packed, unpacked
-from corollary.engines.spark.ids import contains, in_order
 from corollary.engines.spark.packing import (
     ARROW,
     FRESH,

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from corollary.core.compile import TRIPLES, TYPES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine
-from corollary.engines.spark.ids import in_order, missing_in, together
+from corollary.core.ids import in_order, missing_in, together
 from corollary.engines.spark.packing import (
     ARROW,
     DERIVED,

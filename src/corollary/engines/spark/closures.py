@@ -19,11 +19,11 @@ import numpy as np
 from corollary.core.compile import CompiledRule, Pattern
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference
+from corollary.core.ids import in_order
 from corollary.engines.spark import task
 from corollary.engines.spark.base import Base, counts_of
 from corollary.engines.spark.components import Batches, Tell, report
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import DERIVED, FRESH, NONE, Gathering, Key, chunks_of
 from corollary.engines.spark.task import Embedded
 from corollary.lang.stratify import Predicate

@@ -33,10 +33,10 @@ from pyspark.sql import DataFrame
 from corollary.core.connected import stars
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Difference
+from corollary.core.ids import in_order
 from corollary.engines.spark import task
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,

@@ -18,6 +18,7 @@ from corollary.core.compile import CompiledRule, Grouping, Pattern
 from corollary.core.connected import count_pairs
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
+from corollary.core.ids import in_order
 from corollary.engines.spark import closures
 from corollary.engines.spark.aggregates import groups_of, instances_rule
 from corollary.engines.spark.base import Workspace
@@ -26,7 +27,6 @@ from corollary.engines.spark.counts import CountsOfRows, SparkCounts
 from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, RoundReport
 from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, read_distinct, read_few, write
-from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.packing import FRESH, STATE
 from corollary.engines.spark.plan import AtomOf, Source

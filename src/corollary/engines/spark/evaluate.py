@@ -17,11 +17,11 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.ids import missing_in, together
 from corollary.engines.spark.answers import Answer, Asked, Question
 from corollary.engines.spark.base import Base, Workspace, counts_of
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.filters import Column, Terms, occurring
-from corollary.engines.spark.ids import missing_in, together
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,

@@ -16,8 +16,8 @@ import numpy as np
 
 from corollary.core.compile import TRIPLES, TYPES, covers
 from corollary.core.dictionary import Ids
+from corollary.core.ids import contains
 from corollary.engines.spark.base import Base, Workspace
-from corollary.engines.spark.ids import contains
 from corollary.lang.stratify import Predicate
 
 
@@ -274,15 +274,21 @@ class SparkFacts:
         """
         assert self.base is not None
         assert other.base is not None
-        mine, theirs = dict(self.base.parts), dict(other.base.parts)
-        nothing: frozenset[Predicate] = frozenset()
-        left = {p for held, named in mine.items() for p in named - theirs.get(held, nothing)}
-        right = {p for held, named in theirs.items() for p in named - mine.get(held, nothing)}
-        shared = left & right
+        shared = self._in_the_way(other)
         if shared >= self.base.counts.keys() | other.base.counts.keys():
             return None
         inside = operation(self.only(shared), other.only(shared))
         return operation(self.without(shared), other.without(shared))._union(inside)
+
+    def _in_the_way(self, other: SparkFacts) -> set[Predicate]:
+        """The predicates of which both have facts in chunks that the other one has not."""
+        assert self.base is not None
+        assert other.base is not None
+        mine, theirs = dict(self.base.parts), dict(other.base.parts)
+        nothing: frozenset[Predicate] = frozenset()
+        left = {p for held, named in mine.items() for p in named - theirs.get(held, nothing)}
+        right = {p for held, named in theirs.items() for p in named - mine.get(held, nothing)}
+        return left & right
 
     def _cut(self, other: SparkFacts, *, apart: bool = False) -> tuple[Base, Base, Base] | None:
         """What only the one base has, what both have, what only the other one has.
@@ -292,6 +298,8 @@ class SparkFacts:
         """
         assert self.base is not None
         assert other.base is not None
+        if not apart and self._in_the_way(other):
+            return None
         mine, theirs = dict(self.base.parts), dict(other.base.parts)
         nothing: frozenset[Predicate] = frozenset()
         workspace = self.workspace
@@ -303,8 +311,6 @@ class SparkFacts:
                 tuple((h, named - mine.get(h, nothing)) for h, named in theirs.items()),
             )
         )
-        if not apart and left.counts.keys() & right.counts.keys():
-            return None
         return left, common, right
 
     def _removed_of(self, part: Base, rest: Base) -> Any:

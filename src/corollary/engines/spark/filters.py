@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from corollary.core.compile import Condition
 from corollary.core.dictionary import MAX_TERMS, Dictionary, Ids
+from corollary.core.ids import in_order
 from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import DERIVED, NONE, Gathering, Key, chunks_of
 from corollary.engines.spark.plan import Plan, Source
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from corollary.core.compile import CompiledRule, Pattern, constant_id, covers
 from corollary.core.dictionary import Ids
+from corollary.core.ids import Contained, in_order, together
 from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.ids import Contained, in_order, together
 from corollary.engines.spark.task import ANY
 from corollary.lang.stratify import Predicate
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from corollary.core.compile import CompiledRule, Pattern
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine
-from corollary.engines.spark.ids import Contained, in_order
+from corollary.core.ids import Contained, in_order
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,

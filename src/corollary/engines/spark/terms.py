@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from corollary.core.dictionary import Ids
+from corollary.core.ids import in_order
 from corollary.core.literals import value_texts
 from corollary.core.partial import PartialDictionary
 from corollary.core.terms import term_of
 from corollary.engines.spark.answers import ByValue, Number, Texts
-from corollary.engines.spark.ids import in_order
 from corollary.engines.spark.packing import SCHEMA, STATE
 from corollary.engines.spark.task import Fetch
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corollary.core.dictionary import Ids
-from corollary.engines.spark.ids import Contained, contains, in_order, missing_in, together
+from corollary.core.ids import Contained, contains, in_order, missing_in, together
 
 IDS = st.lists(st.integers(0, 200), max_size=40).map(lambda ids: np.array(ids, np.uint32))
 
