@@ -30,6 +30,7 @@ from corollary.engines.spark.base import Base, Held, Part, Workspace
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import ARROW, DERIVED, SCHEMA, Key, batch_of
 from corollary.engines.spark.task import by_partition
+from corollary.engines.spark.write import written
 from corollary.lang.stratify import Predicate
 
 _FORMAT = 1
@@ -69,8 +70,7 @@ def _write(
     folder.mkdir(exist_ok=True)
     for number, (held, frame) in enumerate(new):
         held.folder = f"{name}-{number}"
-        target = (folder / held.folder).resolve()
-        frame.write.option("compression", "lz4").parquet(target.as_uri())
+        written(frame, folder, held.folder, compression="lz4")
     holders = {str(held.folder): held for found in parts.values() for held, _ in found}
     described: dict[str, Any] = {
         "format": _FORMAT,
@@ -140,21 +140,21 @@ def clean(folder: Path, name: str) -> None:
     except (OSError, ValueError, KeyError):
         needed = set()
     for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.name in needed:
-            continue
-        if entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
+        if entry.name not in needed:
+            _remove(entry)
 
 
 def _discard(folder: Path, name: str) -> None:
     """Remove what was written under a name."""
     for entry in folder.glob(f"{name}*"):
-        if entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
+        _remove(entry)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir():
+        shutil.rmtree(entry, ignore_errors=True)
+    else:
+        entry.unlink(missing_ok=True)
 
 
 def _parts(sets: Sets) -> tuple[dict[str, tuple[Part, ...]], list[tuple[Held, DataFrame]]]:

@@ -14,7 +14,7 @@ _QUIET = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 
 def write_terms(terms: DataFrame, folder: Path, name: str) -> list[str]:
     """Write the columns of the terms table into a folder of their own; the names of the files."""
-    return _written(terms, folder, name)
+    return written(terms, folder, name)
 
 
 def write_facts(
@@ -29,7 +29,7 @@ def write_facts(
     keys = [f.col("relation"), f.col("arg1"), second]
     files = max(least, -(-rows // ROWS))
     frame = facts.repartitionByRange(files, *keys) if files > 1 else facts.coalesce(1)
-    return _written(frame.sortWithinPartitions(*keys, "arg0", "arg2"), folder, name)
+    return written(frame.sortWithinPartitions(*keys, "arg0", "arg2"), folder, name)
 
 
 def read_files(session: SparkSession, files: Iterable[Path], schema: str) -> DataFrame:
@@ -40,9 +40,10 @@ def read_files(session: SparkSession, files: Iterable[Path], schema: str) -> Dat
     return session.read.schema(schema).parquet(*paths)
 
 
-def _written(frame: DataFrame, folder: Path, name: str) -> list[str]:
+def written(frame: DataFrame, folder: Path, name: str, *, compression: str = "zstd") -> list[str]:
+    """Write a frame into a folder of its own; the names of the files."""
     target = folder.resolve() / name
-    frame.write.option("compression", "zstd").option(_QUIET, "false").parquet(target.as_uri())
+    frame.write.option("compression", compression).option(_QUIET, "false").parquet(target.as_uri())
     for checksum in target.glob(".*.crc"):
         checksum.unlink()
     return [f"{name}/{file.name}" for file in sorted(target.glob("*.parquet"))]
