@@ -202,7 +202,7 @@ def test_a_stage_that_fails_leaves_nothing(
         frame.write.parquet((full / name).as_uri())
         return []
 
-    monkeypatch.setattr(writing, "_written", broken)
+    monkeypatch.setattr(writing, "written", broken)
     with pytest.raises(OperationFailed) as caught:
         co.build(store, path, rules="rhodf", session=spark)
     assert caught.value.code == "E540"
