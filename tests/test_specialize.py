@@ -21,8 +21,10 @@ from corollary.knowledge_base.ontology import Specialized
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize as oracle
-from corollary.lang.syntax import Atom
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom
 from corollary.rdf import plan
+from corollary.rdf.specialize import split
 from tests.ontologies import Commit, Stream, streams
 
 MORE = Program.parse("""
@@ -144,6 +146,30 @@ def test_properties_below_vocabulary() -> None:
     assert "[<tom>, a, <Being>]" in both.atoms(both.special.facts)
     both.commit(_commit(deleted="[<kindOf>, rdfs:subPropertyOf, rdfs:subClassOf] ."))
     assert "[<tom>, a, <Animal>]" not in both.atoms(both.special.facts)
+
+
+def test_vocabulary_that_no_rule_reads_is_data() -> None:
+    """Data that derive classes derive axioms only once a rule asks for them."""
+    both = Both(
+        RULES["rhodf"],
+        Program.parse("""
+            [<Kind>, rdfs:subClassOf, rdfs:Class] . [<Text>, a, <Kind>] . [<word>, a, <Text>] .
+        """).facts,
+    )
+    assert (
+        Predicate(TRIPLE, TYPE, IRI("http://www.w3.org/2000/01/rdf-schema#Class"))
+        not in split(RULES["rhodf"]).predicates
+    )
+    more = Program.parse("[?c, rdfs:subClassOf, <Thing>] :- [?c, a, rdfs:Class] .").rules
+    for added, removed in ((more, ()), ((), more)):
+        changes = Changes(both.facts(()), both.facts(()), added, removed)
+        both.special.update(changes)
+        both.plain.update(changes)
+        both.same()
+        assert ("[<word>, a, <Thing>]" in both.atoms(both.special.facts)) == bool(added)
+        both.commit(_commit("[<Number>, a, <Kind>] . [<one>, a, <Number>] ."))
+        both.commit(_commit(deleted="[<Number>, a, <Kind>] ."))
+        assert "[<one>, a, <Thing>]" not in both.atoms(both.special.facts)
 
 
 @given(st.lists(streams(commits=1), min_size=2, max_size=5))

@@ -168,10 +168,9 @@ class CompiledStrata:
         for (first, end), more in cuts:
             new.strata += self.strata[at:first]
             old = self.strata[first:end]
-            kept = [r for s in old for r in s.source.rules if r not in gone]
             for stratum in old:
                 new._leave(stratum)
-            for source in stratify([*kept, *more]):
+            for source in _restratified([stratum.source for stratum in old], gone, more):
                 new._enter(new._compile(source))
             at = end
         new.strata += self.strata[at:]
@@ -334,6 +333,24 @@ class CompiledStrata:
     def derived(self) -> frozenset[Predicate]:
         """The predicates that rules derive."""
         return frozenset(self._owner)
+
+
+def _restratified(
+    strata: Sequence[Stratum], gone: frozenset[Rule], more: Sequence[Rule]
+) -> Sequence[Stratum]:
+    """Strata without some rules and with others; one of a single predicate stays what it is."""
+    predicates = {predicate for stratum in strata for predicate in stratum.predicates}
+    if len(predicates) != 1 or any(home(rule.head) not in predicates for rule in more):
+        return stratify([*(r for s in strata for r in s.rules if r not in gone), *more])
+    [old], [predicate] = strata, predicates
+    found: tuple[list[Rule], list[Rule]] = [], []
+    for each, rules in zip(found, (old.nonrecursive, old.recursive), strict=True):
+        each += [rule for rule in rules if rule not in gone]
+    for rule in more:
+        found[any(home(atom) == predicate for atom, _ in rule.atoms())].append(rule)
+    if not any(found):
+        return ()
+    return (Stratum(old.predicates, tuple(found[0]), tuple(found[1])),)
 
 
 def reading(rules: Iterable[CompiledRule], changed: Collection[Predicate]) -> list[CompiledRule]:

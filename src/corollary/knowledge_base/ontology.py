@@ -477,22 +477,27 @@ class Specialized(Generic[F]):
             templates = [t for t in state.split.templates if opens(t, met)]
             if templates:
                 predicates = [template.predicate for template in templates]
-                self._add_all(state.schema.all_facts.only(predicates))
+                self._add_all(state.schema.all_facts.only(predicates), fresh=True)
                 if state.cyclic:
                     self._add_guarded(predicates)
 
-    def _add_all(self, cases: F) -> None:
-        """Instances for the cases that follow from the schema alone."""
+    def _add_all(self, cases: F, *, fresh: bool = False) -> None:
+        """Instances for the cases that follow from the schema alone.
+
+        With `fresh`, for those alone whose gates have just opened.
+        """
         state = self._state
         found = []
         for predicate, template in (
             (p, t) for p in cases.predicates() for t in state.templates.get(p, ())
         ):
-            rows = state.gates.rows(template, cases.rows(predicate)).tolist()
+            rows = state.gates.rows(template, cases.rows(predicate))
             if len(rows) > MANY:
                 self._general |= {template.rule}
                 raise _TooManyCases
-            found.append((template, rows))
+            if fresh:
+                rows = state.gates.rows(template, rows, fresh=True)
+            found.append((template, rows.tolist()))
         # Together, because a dictionary whose terms are in tables is slow to ask for each.
         self.engine.dictionary.terms({i for _, rows in found for values in rows for i in values})
         for template, rows in found:

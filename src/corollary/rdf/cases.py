@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from corollary.core.compile import TRIPLES, TYPES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE
-from corollary.rdf.specialize import Gate, Template
+from corollary.rdf.specialize import Template
 
-Flags = npt.NDArray[np.bool_]
+_OPEN, _FRESH = 1, 2
 
 
 class Open:
@@ -37,15 +36,19 @@ class Open:
     >>> open_.add([Predicate(TRIPLE, TYPE, IRI("B"))])
     >>> open_.rows(template, cases).tolist() == cases[1:].tolist()
     True
+    >>> open_.add([Predicate(TRIPLE, TYPE, IRI("A"))])
+    >>> open_.rows(template, cases, fresh=True).tolist() == cases[:1].tolist()
+    True
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._flags = (np.zeros(0, np.bool_), np.zeros(0, np.bool_))
+        self._flags = (np.zeros(0, np.uint8), np.zeros(0, np.uint8))
+        self._fresh: tuple[list[int], list[int]] = [], []
         self.add([TYPES])
 
     def add(self, predicates: Iterable[Predicate]) -> None:
-        """Open the gates of these predicates."""
+        """Open the gates of these predicates, which are fresh until there are others."""
         id_ = self._dictionary.id
         found: tuple[list[int], list[int]] = [], []
         for predicate in predicates:
@@ -55,27 +58,27 @@ class Open:
                 else:
                     found[0].append(id_(predicate.property))
         self._grow()
-        for flags, ids in zip(self._flags, found, strict=True):
-            flags[ids] = True
+        for flags, before, ids in zip(self._flags, self._fresh, found, strict=True):
+            flags[before] = _OPEN
+            flags[ids] = _FRESH
+        self._fresh = found
 
-    def rows(self, template: Template, cases: Ids) -> Ids:
-        """The cases whose gates are all open."""
-        if not len(cases):
-            return cases
+    def rows(self, template: Template, cases: Ids, *, fresh: bool = False) -> Ids:
+        """The cases whose gates are all open; with `fresh`, those that were not before."""
+        if not len(cases) or not template.gates:
+            return cases[: 0 if fresh else None]
         self._grow()
-        marked = np.ones(len(cases), np.bool_)
-        for gate in template.gates:
-            marked &= self._open(gate, cases)
-        return cases[marked]
-
-    def _open(self, gate: Gate, cases: Ids) -> Flags:
-        flags: Flags = self._flags[gate.is_class][cases[:, gate.column]]
-        return flags
+        flags = [self._flags[gate.is_class][cases[:, gate.column]] for gate in template.gates]
+        marked = np.minimum.reduce(flags) >= _OPEN
+        if fresh:
+            marked &= np.maximum.reduce(flags) == _FRESH
+        found: Ids = cases[marked]
+        return found
 
     def _grow(self) -> None:
         size = len(self._dictionary)
         if size > len(self._flags[0]):
-            more = np.zeros(2 * size - len(self._flags[0]), np.bool_)
+            more = np.zeros(2 * size - len(self._flags[0]), np.uint8)
             self._flags = tuple(np.concatenate([flags, more]) for flags in self._flags)  # type: ignore[assignment]
 
 

@@ -146,7 +146,7 @@ def split(program: Program, general: frozenset[Rule] = frozenset()) -> Split:
     >>> [rule.name for rule in found.schema], [t.rule.name for t in found.templates]
     (['rdfs5', 'rdfs11'], ['rdfs2', 'rdfs3', 'rdfs7', 'rdfs9'])
     """
-    predicates = vocabulary() | _auxiliary(program)
+    predicates = _schema_predicates(program)
     schema = [rule for rule in program.rules if _is_pure(rule, predicates)]
     templates: list[Template] = []
     others: list[Rule] = []
@@ -161,18 +161,22 @@ def split(program: Program, general: frozenset[Rule] = frozenset()) -> Split:
     return Split(tuple(schema), tuple(templates), tuple(others), predicates)
 
 
-def _auxiliary(program: Program) -> frozenset[Predicate]:
-    """The auxiliary relations that follow from schemas alone."""
+def _schema_predicates(program: Program) -> frozenset[Predicate]:
+    """What of the vocabulary is read, and the auxiliary relations that follow from it alone.
+
+    Triples that no rule asks for are data, as others are: data that derive them derive no axioms.
+    """
+    read = vocabulary() & {home(atom) for rule in program.rules for atom, _ in rule.atoms()}
     heads = {rule.head.relation for rule in program.rules if is_auxiliary(rule.head.relation)}
     while True:
-        predicates = vocabulary() | {Predicate(relation) for relation in heads}
+        predicates = read | {Predicate(relation) for relation in heads}
         wrong = {
             rule.head.relation
             for rule in program.rules
             if rule.head.relation in heads and not _is_pure(rule, predicates)
         }
         if not wrong:
-            return frozenset(Predicate(relation) for relation in heads)
+            return predicates
         heads -= wrong
 
 
