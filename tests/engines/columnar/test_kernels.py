@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corollary.engines.columnar import dense, kernels, sets
+from corollary.engines.columnar import dense, kernels, sets, sink
 from corollary.engines.columnar.kernels import Keys
-from corollary.engines.columnar.relation import Packing, as_set
+from corollary.engines.columnar.relation import Packing, Run, as_set
+from corollary.engines.columnar.sink import Half
 
 small = st.integers(0, 40)
 wide = st.one_of(small, st.integers(0, 2**32 - 2))
@@ -72,6 +73,13 @@ def test_membership_by_bitmap(probes: Keys, a: Keys) -> None:
 def test_projections(a: Keys) -> None:
     assert sets.numbers([a, a[::-1]], 41).tolist() == sorted({y for _, y in halves(a)})
     assert sets.unique(a, np.uint64(32)).tolist() == sorted({x for x, _ in halves(a)})
+    either = sorted({z for pair in halves(a) for z in pair})
+    assert sets.numbers([a], 41, subjects=[a]).tolist() == either
+    for spread in (0, 1 << 40) if either else ():  # made and merged, or marked
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sink, "_DENSE", spread)
+            both = [Half(Run(a), subjects=True), Half(Run(a), subjects=False)]
+            assert sink.unite([], [], 1, both).keys.tolist() == either
     assert kernels.largest_low(a) == max((y for _, y in halves(a)), default=0)
 
 

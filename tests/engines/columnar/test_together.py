@@ -49,6 +49,10 @@ def test_operations_agree_with_numpy(helped: Workers, size: int, other: int) -> 
     numbers = a & np.uint64(0xFFFF)
     ids = (b & np.uint64(0xFFFF)).astype(np.uint32)
     assert np.array_equal(sets.numbers([numbers, ids], 0xFFFF), np.union1d(numbers, ids))
+    close = (pairs & np.uint64(0x7F)) << np.uint64(32)  # of these, one thread makes all marks
+    found = sets.numbers([ids], 0x1FFFF, subjects=[pairs, close])
+    subjects = np.union1d(pairs >> np.uint64(32), close >> np.uint64(32))
+    assert np.array_equal(found, np.union1d(ids, subjects))
     some = np.unique(numbers)[::2]
     bits = kernels.bitmap(some, 1 << 10)
     for probes in (a & np.uint64(0x1FFFF), ids):

@@ -15,7 +15,7 @@ from corollary.engines.columnar.compose import orientation
 from corollary.engines.columnar.facts import ColumnarFacts, Readable
 from corollary.engines.columnar.join import Source, starting_atom
 from corollary.engines.columnar.relation import Relation
-from corollary.engines.columnar.sink import Sink
+from corollary.engines.columnar.sink import Half, Sink
 
 _PART = 1 << 17  # facts of an atom from which on it is cut into parts for several threads
 
@@ -127,17 +127,12 @@ def rename_into(rule: CompiledRule, atoms: tuple[Relation, ...], sink: Sink) -> 
     body, head = rule.body[0].arguments, rule.head.arguments
     if len(set(body)) < len(body) or min(body, default=-1) < 0 or not 1 <= len(body) <= 2:
         return False
-    ways = {
-        body: lambda run: run,
-        body[::-1]: lambda run: run.swapped,
-        body[:1]: lambda run: run.subjects,
-        body[1:]: lambda run: run.objects,
-    }
-    if len(body) == 1:
-        ways = {body: lambda run: run}
-    way = ways.get(head)
-    if way is None:
+    if not head or head not in (body, body[::-1], body[:1], body[1:]):
         return False
     for run in relation.alive():
-        sink.add_run(rule.head.predicate, len(head), way(run), len(run))
+        if len(head) < len(body):
+            sink.add_half(rule.head.predicate, Half(run, head == body[:1]))
+        else:
+            found = run if head == body else run.swapped
+            sink.add_run(rule.head.predicate, len(head), found, len(run))
     return True

@@ -142,6 +142,18 @@ class Run:
             self._largest = largest_node(self.keys)
         return self._largest
 
+    @property
+    def known_subjects(self) -> Run | None:
+        """The subjects, if somebody has asked for them."""
+        return self._subjects
+
+    @property
+    def known_objects(self) -> Run | None:
+        """The objects, if somebody has asked for them."""
+        if self._objects is None and self._swapped is not None:
+            return self._swapped._subjects
+        return self._objects
+
     def sliced_by_subject(self, parts: int) -> list[Run]:
         """The run cut into parts of about equal length that share no subject."""
         cuts = {0, len(self)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,29 @@ _HALF = np.uint64(32)
 _DENSE = 64  # unary sets are united by marks if they have at least 1/64 as many keys as marks
 
 
+class Half(NamedTuple):
+    """The subjects, or else the objects, of the pairs of a run.
+
+    They are a set of their own only if asked for: to be united with others, they are marked from
+    the pairs at once, which reads and writes half as much.
+    """
+
+    run: Run
+    subjects: bool
+
+    def known(self) -> Run | None:
+        """The set, if there is one."""
+        return self.run.known_subjects if self.subjects else self.run.known_objects
+
+    def made(self) -> Run:
+        """The set, which the run keeps."""
+        return self.run.subjects if self.subjects else self.run.objects
+
+    def largest(self) -> int:
+        """The largest of them; of runs that are not empty."""
+        return int(self.run.keys[-1] >> _HALF) if self.subjects else sets.largest(self.run.keys)
+
+
 class Sink:
     """Collects heads of rule instances."""
 
@@ -35,6 +59,7 @@ class Sink:
         self._loose: dict[Predicate, list[Keys | Ids]] = {}
         self._weights: dict[Predicate, list[npt.NDArray[np.int64]]] = {}
         self._diagonal: dict[Predicate, list[Ids]] = {}  # x of facts P(x, x)
+        self._halves: dict[Predicate, list[Half]] = {}
 
     def add_table(self, head: Pattern, table: Table) -> None:
         """The heads of a table of bindings."""
@@ -58,6 +83,13 @@ class Sink:
         if len(run):
             self._arity[predicate] = arity
             self._runs.setdefault(predicate, []).append(run)
+
+    def add_half(self, predicate: Predicate, half: Half) -> None:
+        """Heads that are the subjects or objects of pairs."""
+        self.instances += len(half.run)
+        if len(half.run):
+            self._arity[predicate] = 1
+            self._halves.setdefault(predicate, []).append(half)
 
     def _add(
         self,
@@ -99,6 +131,8 @@ class Sink:
             self._loose.setdefault(predicate, []).extend(loose)
         for predicate, ids in other._diagonal.items():
             self._diagonal.setdefault(predicate, []).extend(ids)
+        for predicate, halves in other._halves.items():
+            self._halves.setdefault(predicate, []).extend(halves)
 
     def facts(self) -> ColumnarFacts:
         """The collected facts as a set."""
@@ -108,13 +142,14 @@ class Sink:
         arity = self._arity[predicate]
         runs = self._runs.get(predicate, [])
         loose = self._loose.get(predicate, [])
+        halves = self._halves.get(predicate, [])
         if predicate in self._diagonal:
             ids = unite([], self._diagonal[predicate], 1).keys
             runs = [*runs, Run(ids << _HALF | ids)]
-        size = sum(map(len, runs)) + 2 * sum(map(len, loose))
-        if size > _LARGE and (loose or len(runs) > 1):
+        size = sum(map(len, runs)) + 2 * sum(map(len, loose)) + sum(len(h.run) for h in halves)
+        if size > _LARGE and (loose or len(runs) + len(halves) > 1):
             self.space.budget.reserve(8 * size, f"uniting {size:,} derived facts")
-        return Relation(arity, (unite(runs, loose, arity),))
+        return Relation(arity, (unite(runs, loose, arity, halves),))
 
     def counts(self, facts: ColumnarFacts) -> Mapping[Predicate, npt.NDArray[np.int64]]:
         """The number of instances of each fact, in the order of `facts.rows`."""
@@ -131,16 +166,26 @@ class Sink:
         return result
 
 
-def unite(runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int) -> Run:
-    """The union of sets and of keys in any order; a single set is passed on with its indexes."""
-    if len(runs) == 1 and not loose:
-        return runs[0]
+def unite(
+    runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int, halves: Sequence[Half] = ()
+) -> Run:
+    """The union of sets, of keys in any order, and of subjects and objects.
+
+    A single set is passed on with its indexes.
+    """
+    if len(runs) + len(halves) == 1 and not loose:
+        return runs[0] if runs else halves[0].made()
     if arity == 1:
-        parts: list[Keys | Ids] = [*(run.keys for run in runs), *loose]
-        largest = max(*(int(run.keys[-1]) for run in runs), *(int(ids.max()) for ids in loose), 0)
-        if largest < _DENSE * sum(map(len, parts)):
-            return Run(sets.numbers(parts, largest))
-    runs = list(runs)
+        known = [made for half in halves if (made := half.known()) is not None]
+        others = [half for half in halves if half.known() is None]
+        parts: list[Keys | Ids] = [*(run.keys for run in (*runs, *known)), *loose]
+        ends = [int(run.keys[-1]) for run in (*runs, *known)] + [int(ids.max()) for ids in loose]
+        largest = max([*ends, *(half.largest() for half in others)], default=0)
+        if largest < _DENSE * (sum(map(len, parts)) + sum(len(half.run) for half in others)):
+            parts += [half.run.keys for half in others if not half.subjects]
+            subjects = [half.run.keys for half in others if half.subjects]
+            return Run(sets.numbers(parts, largest, subjects=subjects))
+    runs = [*runs, *(half.made() for half in halves)]
     if loose:
         runs.append(Run(as_set(np.concatenate(loose).astype(np.uint64, copy=False))))
     while len(runs) > 1:  # the smallest two first

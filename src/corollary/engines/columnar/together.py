@@ -183,7 +183,7 @@ def perform(kind: np.int64, rows: np.int64, part: np.int64) -> None:
     elif kind == _LARGEST:
         row[_RESULT] = kernels.largest_low(a)
     elif kind == _MARK:
-        kernels.mark(carray(pointer(row[2]), row[3], np.uint8), a, np.uint64(0))
+        kernels.mark(carray(pointer(row[2]), row[3], np.uint8), a, np.uint64(row[6]))
     elif kind == _MARK_IDS:
         ids = carray(pointer(row[0]), row[1], np.uint32)
         kernels.mark(carray(pointer(row[2]), row[3], np.uint8), ids, np.uint64(0))
@@ -278,13 +278,14 @@ def largest_low(slot: Numbers, a: Keys, i: Numbers) -> int:
 
 
 @compiled
-def mark(slot: Numbers, keys: Array, words: Keys, parts: int) -> None:
+def mark(slot: Numbers, keys: Array, words: Keys, shift: np.uint64, parts: int) -> None:
     """`kernels.mark` of keys or ids, a byte for each number."""
     rows = np.zeros((parts, _WIDTH), np.int64)
     for p in range(parts):
         put(rows[p], 0, keys, len(keys) * p // parts, len(keys) * (p + 1) // parts)
         put(rows[p], 2, words, 0, len(words))
         rows[p, 3] *= 8
+        rows[p, 6] = np.int64(shift)
     share(slot, np.int64(_MARK if keys.itemsize == 8 else _MARK_IDS), rows)
 
 
