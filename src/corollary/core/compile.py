@@ -153,12 +153,21 @@ class CompiledRule:
 
 
 def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
-    """The rule with its constants encoded by the dictionary."""
+    """The rule with its constants encoded by the dictionary.
+
+    Without constants it is the same for every dictionary, and compiled once.
+    """
+    known = rule.memory.get("compiled")
+    if isinstance(known, CompiledRule):
+        return known
     numbers: dict[Variable, int] = {}
+    constants = False
 
     def argument(term: Term, scope: dict[Variable, int]) -> Argument:
+        nonlocal constants
         if isinstance(term, Variable):
             return scope.setdefault(term, len(scope))
+        constants = True
         return -1 - dictionary.id(term)
 
     def pattern(atom: Atom, scope: dict[Variable, int]) -> Pattern:
@@ -197,4 +206,7 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
     negated = tuple(
         pattern(part.atom, dict(numbers)) for part in rule.body if isinstance(part, Negation)
     )
-    return CompiledRule(rule, head, body, negated, conditions, groupings, bound)
+    found = CompiledRule(rule, head, body, negated, conditions, groupings, bound)
+    if not constants:
+        rule.memory["compiled"] = found
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corollary.engines.columnar import kernels, sets, together, workers
+from corollary.engines.columnar import sets, together, workers
 from corollary.engines.columnar.workers import Workers
 
 pytestmark = pytest.mark.skipif(together.crew(1) is None, reason="nothing is compiled here")
@@ -53,8 +53,8 @@ def test_operations_agree_with_numpy(helped: Workers, size: int, other: int) -> 
     found = sets.numbers([ids], 0x1FFFF, subjects=[pairs, close])
     subjects = np.union1d(pairs >> np.uint64(32), close >> np.uint64(32))
     assert np.array_equal(found, np.union1d(ids, subjects))
-    some = np.unique(numbers)[::2]
-    bits = kernels.bitmap(some, 1 << 10)
+    some = np.ascontiguousarray(np.unique(numbers)[::2])
+    bits = sets.bitmap(some) if len(some) else np.zeros(1, np.uint64)
     for probes in (a & np.uint64(0x1FFFF), ids):
         mask = np.zeros(len(probes), bool)
         sets.look_up(probes, bits, mask)

@@ -42,6 +42,7 @@ from corollary.engines.columnar.readings import (
     split,
 )
 from corollary.engines.columnar.relation import Relation
+from corollary.engines.columnar.selection import select_into
 from corollary.engines.columnar.sink import Sink
 from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
@@ -348,6 +349,8 @@ class ColumnarEngine:
         if plain and rename_into(rule, reading.atoms, sink):
             return
         if plain and compose_into(rule, reading.atoms, reading.first, sink):
+            return
+        if plain and select_into(rule, reading.atoms, reading.first, sink):
             return
         if plain and guard_into(rule, reading.atoms, sink, self.space):
             return

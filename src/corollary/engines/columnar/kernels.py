@@ -205,12 +205,18 @@ def member(probes: Keys | Ids, a: Keys, mask: npt.NDArray[np.bool_]) -> None:
 
 
 @compiled
-def bitmap(a: Keys, words: int) -> Keys:
-    """The set as bits."""
-    bits = np.zeros(words, np.uint64)
-    for x in a:
-        bits[x >> np.uint64(6)] |= np.uint64(1) << (x & np.uint64(63))
-    return bits
+def set_bits(a: Keys, bits: Keys) -> None:
+    """Set the bits of the keys, whose words have none so far."""
+    if len(a) == 0:
+        return
+    at, word = a[0] >> np.uint64(6), np.uint64(0)
+    for x in a:  # a word is written once: keys are in order
+        w = x >> np.uint64(6)
+        if w != at:
+            bits[at] = word
+            at, word = w, np.uint64(0)
+        word |= np.uint64(1) << (x & np.uint64(63))
+    bits[at] = word
 
 
 @compiled
@@ -221,6 +227,29 @@ def member_bitmap(probes: Keys | Ids, bits: Keys, mask: npt.NDArray[np.bool_]) -
         x = np.uint64(probes[i])
         if x < limit and (bits[x >> np.uint64(6)] >> (x & np.uint64(63))) & np.uint64(1):
             mask[i] = True
+
+
+@compiled
+def select_pairs(a: Keys, subjects: Keys, objects: Keys, out: Keys) -> int:
+    """The pairs whose ends have their bits set; where there are no bits, every end has."""
+    low, six, low6, one = np.uint64(0xFFFFFFFF), np.uint64(6), np.uint64(63), np.uint64(1)
+    none = np.uint64(0)
+    left, right = np.uint64(len(subjects)), np.uint64(len(objects))
+    n = none
+    for i in range(np.uint64(len(a))):
+        key = a[i]
+        x, z = key >> np.uint64(32), key & low
+        # without branches: which pairs pass is hard to predict
+        out[n] = key
+        keep = one
+        if left > none:
+            w = x >> six
+            keep = (subjects[w if w < left else none] >> (x & low6)) & np.uint64(w < left)
+        if right > none:
+            w = z >> six
+            keep &= (objects[w if w < right else none] >> (z & low6)) & np.uint64(w < right)
+        n += keep
+    return int(n)
 
 
 @compiled
@@ -283,6 +312,15 @@ def distinct(a: Keys, shift: np.uint64, out: Keys) -> int:
         n += i == 0 or x != before
         out[n - 1] = x
         before = x
+    return n
+
+
+@compiled
+def count_distinct(a: Keys, shift: np.uint64) -> int:
+    """How many keys of a sorted array are different when they are shifted right."""
+    n = int(len(a) > 0)
+    for i in range(1, len(a)):
+        n += (a[i] ^ a[i - 1]) >> shift != np.uint64(0)
     return n
 
 
@@ -510,9 +548,13 @@ def compose_few(left: Keys, right: Keys) -> Keys:
     out = np.empty(16, np.uint64)
     n = 0
     low = np.uint64(0xFFFFFFFF)
+    before, place = np.uint64(0), 0
     for i in range(len(left)):
         first = (left[i] & low) << np.uint64(32)
-        j = gallop(right, first, 0)
+        if first != before:  # pairs next to each other often have the same y, or the next one
+            place = gallop(right, first, place if first > before else 0)
+            before = first
+        j = place
         while j < len(right) and right[j] - first <= low:
             if n == len(out):
                 grown = np.empty(2 * n, np.uint64)

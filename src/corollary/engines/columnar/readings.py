@@ -15,7 +15,8 @@ from corollary.engines.columnar.compose import orientation
 from corollary.engines.columnar.facts import ColumnarFacts, Readable
 from corollary.engines.columnar.join import Source, starting_atom
 from corollary.engines.columnar.relation import Relation
-from corollary.engines.columnar.sink import Half, Sink
+from corollary.engines.columnar.selection import pair_atom
+from corollary.engines.columnar.sink import Sink
 
 _PART = 1 << 17  # facts of an atom from which on it is cut into parts for several threads
 
@@ -46,6 +47,8 @@ def split(job: Job, parts: int) -> list[Job]:
         return [job]
     sources = [Source(p.arguments, r) for p, r in zip(rule.body, reading.atoms, strict=True)]
     at = starting_atom(sources, reading.first)
+    if at == pair_atom(rule):  # whose pairs are selected together
+        return [job]
     relation = reading.atoms[at]
     if len(relation) < _PART:
         return [job]
@@ -130,9 +133,8 @@ def rename_into(rule: CompiledRule, atoms: tuple[Relation, ...], sink: Sink) -> 
     if not head or head not in (body, body[::-1], body[:1], body[1:]):
         return False
     for run in relation.alive():
-        if len(head) < len(body):
-            sink.add_half(rule.head.predicate, Half(run, head == body[:1]))
+        if len(body) == 2:
+            sink.add_pairs(rule.head, body, run)
         else:
-            found = run if head == body else run.swapped
-            sink.add_run(rule.head.predicate, len(head), found, len(run))
+            sink.add_run(rule.head.predicate, 1, run, len(run))
     return True

@@ -21,6 +21,7 @@ from corollary.engines.columnar.workers import current
 _SHORT, _LONG = 20_000, 200_000
 # for each key
 _MERGE, _SELECT, _UNIQUE, _SWAP, _MARK, _LIST, _LOOK_UP = 2.4, 0.7, 0.5, 4.6, 0.4, 0.2, 0.5
+_BITS, _PAIRS = 0.8, 1.5
 _LARGEST = 0.25
 
 _DIGIT = 11  # bits of a digit when pairs are sorted: their counts fit into the fastest cache
@@ -29,7 +30,7 @@ _FEW = 1 << 10  # pairs that are sorted sooner than all digits are counted
 _KEPT = 1 << 22  # words of marks that are kept for the next time: 32 MiB
 _spare: list[Keys] = []
 _SAMPLE, _CLOSE = 256, 16  # keys that are looked at; of these, one of so many has another's line
-_NONE, _HALF, _LOW, _LINE = np.uint64(0), np.uint64(32), np.uint64(2**32 - 1), np.uint64(6)
+_NONE, _HALF, _LOW, _SIX = np.uint64(0), np.uint64(32), np.uint64(2**32 - 1), np.uint64(6)
 
 
 def merge(a: Keys, b: Keys) -> Keys:
@@ -54,16 +55,26 @@ def select(a: Keys, b: Keys, keep: bool) -> Keys:
     return _joined(out, i, together.select(slot, a, b, keep, out, i, j))
 
 
+def select_pairs(a: Keys, subjects: Keys, objects: Keys) -> Keys:
+    """The pairs of a whose subjects and objects have their bits set, if there are bits for them."""
+    out = np.empty(len(a), np.uint64)
+    slot = _slot(_PAIRS * len(a))
+    if slot is None:
+        return _trimmed(out, kernels.select_pairs(a, subjects, objects, out))
+    i = _bounds(len(a))
+    return _joined(out, i, together.select_pairs(slot, a, subjects, objects, out, i))
+
+
 def unique(a: Keys, shift: np.uint64 = _NONE) -> Keys:
     """Sorted keys, shifted right, without repetitions."""
-    out = np.empty(len(a), np.uint64)
     slot = _slot(_UNIQUE * len(a))
     if slot is None:
+        out = np.empty(len(a), np.uint64)
         return _trimmed(out, kernels.distinct(a, shift, out))
     i = _bounds(len(a))
     # Keys that are equal when shifted belong to one part.
     i[1:-1] = np.searchsorted(a, (a[i[1:-1]] >> shift) << shift)
-    return _joined(out, i, together.distinct(slot, a, shift, out, i))
+    return together.distinct(slot, a, shift, i)
 
 
 def swap(a: Keys) -> Keys:
@@ -138,7 +149,7 @@ def _are_close(keys: Keys | Ids, shift: np.uint64) -> bool:
     if len(keys) < _CLOSE * _SAMPLE:
         return False
     some = keys[:: len(keys) // _SAMPLE][:_SAMPLE]
-    lines = np.unique(((some >> shift) & _LOW) >> _LINE)
+    lines = np.unique(((some >> shift) & _LOW) >> _SIX)
     return _CLOSE * len(lines) < (_CLOSE - 1) * _SAMPLE
 
 
@@ -155,6 +166,19 @@ def _keep(room: Keys) -> None:
     """Marks that are all 0 again, for the next one who needs them."""
     if len(room) <= _KEPT and not _spare:
         _spare.append(room)
+
+
+def bitmap(a: Keys) -> Keys:
+    """A set that is not empty as bits."""
+    bits = np.zeros((int(a[-1]) >> 6) + 1, np.uint64)
+    slot = _slot(_BITS * len(a))
+    if slot is None:
+        kernels.set_bits(a, bits)
+        return bits
+    i = _bounds(len(a))
+    i[1:-1] = np.searchsorted(a, (a[i[1:-1]] >> _SIX) << _SIX)  # a word belongs to one part
+    together.set_bits(slot, a, bits, i)
+    return bits
 
 
 def look_up(probes: Keys | Ids, bits: Keys, mask: npt.NDArray[np.bool_]) -> None:

@@ -84,12 +84,17 @@ class Sink:
             self._arity[predicate] = arity
             self._runs.setdefault(predicate, []).append(run)
 
-    def add_half(self, predicate: Predicate, half: Half) -> None:
-        """Heads that are the subjects or objects of pairs."""
-        self.instances += len(half.run)
-        if len(half.run):
-            self._arity[predicate] = 1
-            self._halves.setdefault(predicate, []).append(half)
+    def add_pairs(self, head: Pattern, pair: tuple[int, ...], run: Run) -> None:
+        """Heads that are pairs, as they are or exchanged, or their subjects or objects."""
+        if len(head.arguments) == 2:
+            found = run if head.arguments == pair else run.swapped
+            self.add_run(head.predicate, 2, found, len(run))
+            return
+        self.instances += len(run)
+        if len(run):
+            self._arity[head.predicate] = 1
+            half = Half(run, subjects=head.arguments == pair[:1])
+            self._halves.setdefault(head.predicate, []).append(half)
 
     def _add(
         self,

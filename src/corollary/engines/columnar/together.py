@@ -64,7 +64,7 @@ _SLOT = 48
 _WIDTH = 10  # numbers of a part: three arrays by address and length, three more, and the result
 _RESULT = 9
 _MERGE, _SELECT, _DISTINCT, _COUNT, _MOVE, _LARGEST = range(6)
-_MARK, _MARK_IDS, _ONES, _LIST, _LOOK, _LOOK_IDS = range(6, 12)
+_MARK, _MARK_IDS, _ONES, _LIST, _LOOK, _LOOK_IDS, _BITS, _PAIRS, _DIFFERENT = range(6, 15)
 
 
 class Crew:
@@ -176,6 +176,8 @@ def perform(kind: np.int64, rows: np.int64, part: np.int64) -> None:
         row[_RESULT] = kernels.select(a, b, row[6] != 0, c)
     elif kind == _DISTINCT:
         row[_RESULT] = kernels.distinct(a, np.uint64(row[6]), c)
+    elif kind == _DIFFERENT:
+        row[_RESULT] = kernels.count_distinct(a, np.uint64(row[6]))
     elif kind == _COUNT:
         kernels.count_digits(a, np.uint64(row[6]), row[7] != 0, b)
     elif kind == _MOVE:
@@ -191,6 +193,10 @@ def perform(kind: np.int64, rows: np.int64, part: np.int64) -> None:
         row[_RESULT] = kernels.count_bits(a)
     elif kind == _LIST:
         kernels.list_marked(a, row[6], c)
+    elif kind == _PAIRS:
+        row[_RESULT] = kernels.select_pairs(a, b, c, carray(pointer(row[6]), row[7], np.uint64))
+    elif kind == _BITS:
+        kernels.set_bits(a, b)
     elif kind == _LOOK:
         kernels.member_bitmap(a, b, carray(pointer(row[4]), row[5], np.bool_))
     elif kind == _LOOK_IDS:
@@ -233,15 +239,38 @@ def select(
 
 
 @compiled
-def distinct(slot: Numbers, a: Keys, shift: np.uint64, out: Keys, i: Numbers) -> Numbers:
-    """`kernels.distinct` of ranges that begin and end at i; gives the size of each."""
+def select_pairs(
+    slot: Numbers, a: Keys, subjects: Keys, objects: Keys, out: Keys, i: Numbers
+) -> Numbers:
+    """`kernels.select_pairs` of ranges that begin and end at i; gives the size of each."""
     rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
     for p in range(len(rows)):
         put(rows[p], 0, a, i[p], i[p + 1])
-        put(rows[p], 4, out, i[p], i[p + 1])
-        rows[p, 6] = np.int64(shift)
-    share(slot, np.int64(_DISTINCT), rows)
+        put(rows[p], 2, subjects, 0, len(subjects))
+        put(rows[p], 4, objects, 0, len(objects))
+        put(rows[p], 6, out, i[p], i[p + 1])
+    share(slot, np.int64(_PAIRS), rows)
     return rows[:, _RESULT].copy()
+
+
+@compiled
+def distinct(slot: Numbers, a: Keys, shift: np.uint64, i: Numbers) -> Keys:
+    """`kernels.distinct` of ranges that begin and end at i, which share no result.
+
+    They are counted first, so that all are written to their places.
+    """
+    rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
+    for p in range(len(rows)):
+        put(rows[p], 0, a, i[p], i[p + 1])
+        rows[p, 6] = np.int64(shift)
+    share(slot, np.int64(_DIFFERENT), rows)
+    out = np.empty(rows[:, _RESULT].sum(), np.uint64)
+    size = 0
+    for p in range(len(rows)):
+        put(rows[p], 4, out, size, size + rows[p, _RESULT])
+        size += rows[p, _RESULT]
+    share(slot, np.int64(_DISTINCT), rows)
+    return out
 
 
 @compiled
@@ -308,6 +337,16 @@ def list_marked(slot: Numbers, words: Keys, i: Numbers, out: Keys, k: Numbers) -
         put(rows[p], 4, out, k[p], k[p + 1])
         rows[p, 6] = 8 * i[p]
     share(slot, np.int64(_LIST), rows)
+
+
+@compiled
+def set_bits(slot: Numbers, a: Keys, bits: Keys, i: Numbers) -> None:
+    """`kernels.set_bits` of ranges that begin and end at i, and share no word."""
+    rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
+    for p in range(len(rows)):
+        put(rows[p], 0, a, i[p], i[p + 1])
+        put(rows[p], 2, bits, 0, len(bits))
+    share(slot, np.int64(_BITS), rows)
 
 
 @compiled
