@@ -202,13 +202,15 @@ class Linear(OfExternal[F]):
         """Compare the closures of the old and the new facts of both relations."""
         external = self.external(engine)
         self.state = external.replaced(change.lost, change.gained, shared=change.given)
-        edges = change.deleted.union(change.inserted).only(self.edge)
+        nothing = engine.facts({})  # what comes and what goes have nothing in common
+        edges = change.deleted.only(self.edge).replaced(nothing, change.inserted.only(self.edge))
+        own = change.lost.replaced(nothing, change.gained)
         [rule] = self.rules
         return engine.reclose(
             rule,
             external.union(change.before.only(self.edge)),
             self.state.union(change.facts.only(self.edge)),
-            changed=change.lost.union(change.gained).union(edges),
+            changed=own.union(edges),
             known=self.own(change.before),
         )
 

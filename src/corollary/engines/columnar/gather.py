@@ -15,6 +15,7 @@ the 3.9 M of other edges: 44 ms; closed subject by subject, merged and compared:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -106,10 +107,9 @@ def differ(edges: Run, known: Relation, size: int, workers: Workers, budget: Bud
             whole, inserted = _grown(whole, sizes[0]), _grown(inserted, sizes[1])
 
     threads = workers.threads if len(edges) > _MANY else 1
-    done = workers.map(follow, _ranges(large, size, threads))
-    whole, inserted, deleted = (
-        _joined([(buffers[at], sizes[at]) for buffers, sizes in done]) for at in range(3)
-    )
+    done = workers.map(follow, _ranges(large, graph.starts, threads))
+    parts = [[(buffers[at], sizes[at]) for buffers, sizes in done] for at in range(3)]
+    whole, inserted, deleted = workers.map(_joined, parts)
     return Compared(whole, inserted, deleted, met + sum(sizes[3] for _, sizes in done))
 
 
@@ -159,11 +159,18 @@ def _between(keys: Keys, begin: int, end: int) -> Keys:
     return keys[low:high]
 
 
-def _ranges(keys: Keys, size: int, parts: int) -> list[tuple[int, int]]:
-    """Ranges of ids that have about as many pairs each."""
-    inner = {int(keys[len(keys) * p // parts] >> HIGH) for p in range(1, parts) if len(keys)}
-    bounds = [0, *sorted(inner - {0}), size]
-    return list(pairwise(bounds))
+def _ranges(known: Keys, starts: Numbers, parts: int) -> list[tuple[int, int]]:
+    """Ranges of ids that have about as many pairs each, known ones and those of their edges."""
+    size, edges = len(starts) - 1, max(1, int(starts[-1]))
+
+    def pairs(id_: int) -> float:
+        """Of the ids before this one, if an edge stands for as many pairs as any other."""
+        before = int(np.searchsorted(known, np.uint64(id_) << HIGH))
+        return before + (1 + len(known)) * int(starts[id_]) / edges
+
+    ids = range(size)
+    cuts = {bisect_left(ids, pairs(size) * part / parts, key=pairs) for part in range(1, parts)}
+    return list(pairwise(sorted({0, size, *cuts})))
 
 
 @compiled

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import pairwise
+from weakref import ReferenceType, ref
 
 import numpy as np
 import numpy.typing as npt
 
 from corollary.core.dictionary import Ids
-from corollary.engines.columnar import kernels, sets
+from corollary.engines.columnar import changing, kernels, sets
 from corollary.engines.columnar.kernels import Keys
 
 EMPTY: Keys = np.zeros(0, np.uint64)
@@ -98,6 +99,7 @@ class Run:
     _columns: list[Ids] | None = None
     _largest = -1
     _by: dict[tuple[int, ...], tuple[Run, npt.NDArray[np.int64]]] | None = None
+    _became: tuple[Keys, Keys, ReferenceType[Run]] | None = None
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
@@ -155,6 +157,18 @@ class Run:
         if self._objects is None and self._swapped is not None:
             return self._swapped._subjects
         return self._objects
+
+    def rewritten(self, gone: Keys, new: Keys) -> Run | None:
+        """What became of it without keys that it has and with keys that it has not, if known."""
+        if self._became is None:
+            return None
+        went, came, result = self._became
+        same = np.array_equal(went, gone) and np.array_equal(came, new)
+        return result() if same else None
+
+    def remember(self, went: Keys, came: Keys, result: Run) -> None:
+        """What became of it; whoever keeps this run does not keep that one."""
+        self._became = (went, came, ref(result))
 
     def sliced_by_subject(self, parts: int) -> list[Run]:
         """The run cut into parts of about equal length that share no subject."""
@@ -254,6 +268,11 @@ class Relation:
     def of(cls, arity: int, keys: Keys) -> Relation:
         """A relation from sorted keys without repetitions."""
         return cls(arity, (Run(keys),) if len(keys) else ())
+
+    @classmethod
+    def of_run(cls, arity: int, run: Run) -> Relation:
+        """A relation from a run."""
+        return cls(arity, (run,) if len(run) else ())
 
     @classmethod
     def of_any(cls, arity: int, keys: Keys) -> Relation:
@@ -380,6 +399,8 @@ class Relation:
         """Without some keys and with others, and by what that differs; keys in both are new."""
         if self._is_short and len(gone) < _SHORT and len(new) < _SHORT:
             return self._changed(gone, new)
+        if self._is_rewritten(gone, new):
+            return self._rewritten(gone, new)
         if len(gone):
             gone = gone[self.contains(gone)]
             if len(gone) and len(new):
@@ -392,6 +413,8 @@ class Relation:
         """Without keys that are facts, and with keys that are none."""
         if self._is_short and len(gone) < _SHORT and len(new) < _SHORT:
             return self._changed(gone, new)[0]
+        if self._is_rewritten(gone, new):
+            return self._rewritten(gone, new)[0]
         runs, dead = self.runs, self.dead
         if len(new):
             if dead:
@@ -410,6 +433,26 @@ class Relation:
         if runs is self.runs and dead is self.dead:
             return self
         return Relation(self.arity, runs, dead)
+
+    def _is_rewritten(self, gone: Keys, new: Keys) -> bool:
+        """Whether so much changes that a single run is written again."""
+        alone = len(self.runs) == 1 and not self.dead
+        return alone and _RATIO * (len(gone) + len(new)) > len(self.runs[0].keys)
+
+    def _rewritten(self, gone: Keys, new: Keys) -> tuple[Relation, Keys, Keys]:
+        """As `changed`, in one pass; relations that share a run share what becomes of it."""
+        run = self.runs[0]
+        known = run.rewritten(gone, new)
+        if known is not None:
+            return Relation.of_run(self.arity, known), gone, new
+        out = np.empty(len(run) + len(new), np.uint64)
+        went, came = np.empty(len(gone) + 1, np.uint64), np.empty(len(new), np.uint64)
+        size, lost, gained = changing.change_many(run.keys, gone, new, out, went, came)
+        if not lost and not gained:
+            return self, EMPTY, EMPTY
+        result, went, came = Run(out[:size]), went[:lost], came[:gained]
+        run.remember(went, came, result)
+        return Relation.of_run(self.arity, result), went, came
 
     @property
     def _is_short(self) -> bool:
@@ -430,7 +473,7 @@ class Relation:
         last_out = np.empty(len(last) + len(new), np.uint64)
         dead_out = np.empty(len(dead) + len(gone), np.uint64)
         went, came = np.empty(len(gone), np.uint64), np.empty(len(new), np.uint64)
-        lasts, deads, lost, gained = kernels.change_few(
+        lasts, deads, lost, gained = changing.change_few(
             first.keys, last, dead, gone, new, last_out, dead_out, went, came
         )
         if not lost and not gained:
