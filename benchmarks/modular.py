@@ -196,7 +196,7 @@ def debian(threads: int, data: str) -> Row:
     program, edge, path = Program.parse(LINEAR), Predicate("edge"), Predicate("path")
     closures, forth, back = [], [], []
     right = True
-    for _ in range(4):
+    for _ in range(10):
         kept = Maintained(program, {edge: old}, "auto", threads=threads)
         closures.append(kept.seconds)
         right &= len(kept.maintainer.facts.rows(path)) == old_pairs

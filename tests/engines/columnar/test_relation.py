@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from corollary.engines.columnar import kernels, sets
+from corollary.engines.columnar import kernels, relation, sets
 from corollary.engines.columnar.layers import layers
 from corollary.engines.columnar.relation import Relation, as_set
 
@@ -59,6 +59,11 @@ class Sets(RuleBasedStateMachine):
         assert went.tolist() == sorted((content & less) - more)
         assert came.tolist() == sorted(more - content)
         self.add(after, (content - less) | more)
+        # What is known of these is asked of all versions, before the change and after it.
+        self.add(Relation.of(1, went), (content & less) - more)
+        self.add(Relation.of(1, came), more - content)
+        again = relation.replaced(went, came)
+        assert again.keys().tolist() == after.keys().tolist()
 
     @rule(first=st.integers(0, 10**6), second=st.integers(0, 10**6))
     def versions_together(self, first: int, second: int) -> None:
@@ -68,7 +73,38 @@ class Sets(RuleBasedStateMachine):
         self.add(a.union(b), x | y)
 
 
+class LongRuns(Sets):
+    """The same as if all runs were long: those that change much are written again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(relation, "_SHORT", 0)
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+
 TestSets = Sets.TestCase
+TestLongRuns = LongRuns.TestCase
+
+
+def test_what_becomes_of_a_run_is_shared() -> None:
+    first = np.arange(10_000, dtype=np.uint64)
+    gone, new = first[::2].copy(), first[::3] + np.uint64(20_000)
+    one, two = Relation.of(1, first), Relation.of(1, first)
+    two.runs = one.runs
+    after, went, came = one.changed(gone, new)
+    assert two.replaced(went, came).runs == after.runs
+    left, comes = Relation.of(1, went), Relation.of(1, came)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sets, "select", None)  # nothing is compared
+        assert left.intersection(one) is left
+        assert comes.difference(one) is comes
+        assert not len(left.intersection(after))
+        assert left.difference(after) is left
+        assert comes.intersection(after) is comes
+    assert after.keys().tolist() == sorted({*first.tolist()} - {*gone.tolist()} | {*new.tolist()})
 
 
 @pytest.mark.parametrize("size", [10, 3_000, 40_000])

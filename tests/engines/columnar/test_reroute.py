@@ -71,8 +71,8 @@ def test_gathered_lists_are_the_closure(
         found = gather.differ(Run(keys(graph)), known, nodes, Workers(threads), Budget(None))
         expected, was = keys(closure), known.keys()
         assert np.array_equal(found.whole, expected)
-        assert np.array_equal(found.inserted, np.setdiff1d(expected, was))
-        assert np.array_equal(found.deleted, np.setdiff1d(was, expected))
+        assert np.array_equal(np.concatenate(found.inserted), np.setdiff1d(expected, was))
+        assert np.array_equal(np.concatenate(found.deleted), np.setdiff1d(was, expected))
 
 
 def reached(edges: Any, nodes: int) -> tuple[Any, Any]:

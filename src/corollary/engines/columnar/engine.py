@@ -41,11 +41,13 @@ from corollary.engines.columnar.readings import (
     rename_into,
     split,
 )
-from corollary.engines.columnar.relation import Relation
+from corollary.engines.columnar.relation import Relation, Run
 from corollary.engines.columnar.selection import select_into
 from corollary.engines.columnar.sink import Sink
 from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
+
+_MANY = 1 << 12  # keys from which on sets are compared as a whole
 
 
 class ColumnarEngine:
@@ -133,6 +135,11 @@ class ColumnarEngine:
             if check is not None:
                 relation = facts.relations.get(rule.body[0].predicate)
                 if relation is None:
+                    continue
+                if rule.head.arguments == rule.body[0].arguments and len(asked) > _MANY:
+                    same = asked.intersection(relation)
+                    left[predicate] = asked.difference(same)
+                    instances += len(same)
                     continue
                 keys = asked.keys()
                 mask = check(keys, relation)
@@ -279,8 +286,9 @@ class ColumnarEngine:
     def _difference(
         self, head: Predicate, found: reroute.Difference, backwards: bool
     ) -> Difference[ColumnarFacts]:
-        def facts(keys: Keys) -> ColumnarFacts:
-            relation = Relation.of(2, keys)
+        def facts(keys: Keys | list[Keys]) -> ColumnarFacts:
+            parts = keys if isinstance(keys, list) else [keys]
+            relation = Relation(2, tuple(Run(part) for part in parts if len(part)))
             return ColumnarFacts(self.space, {head: turned(relation) if backwards else relation})
 
         whole = facts(found.whole) if found.whole is not None else None

@@ -100,6 +100,7 @@ class Run:
     _largest = -1
     _by: dict[tuple[int, ...], tuple[Run, npt.NDArray[np.int64]]] | None = None
     _became: tuple[Keys, Keys, ReferenceType[Run]] | None = None
+    _was: tuple[ReferenceType[Keys], ReferenceType[Keys]] | None = None
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
@@ -158,6 +159,10 @@ class Run:
             return self._swapped._subjects
         return self._objects
 
+    def with_left(self, keys: Keys) -> Run:
+        """What is left of it: the run itself, with its indexes, if nothing has gone."""
+        return self if len(keys) == len(self) else Run(keys)
+
     def rewritten(self, gone: Keys, new: Keys) -> Run | None:
         """What became of it without keys that it has and with keys that it has not, if known."""
         if self._became is None:
@@ -169,6 +174,19 @@ class Run:
     def remember(self, went: Keys, came: Keys, result: Run) -> None:
         """What became of it; whoever keeps this run does not keep that one."""
         self._became = (went, came, ref(result))
+        result._was = (ref(went), ref(came))
+
+    def told(self, keys: Keys) -> bool | None:
+        """Whether it has all of these keys, or none, if that was found out: when they changed."""
+        if self._became is not None:
+            went, came, _ = self._became
+            if keys is went or keys is came:
+                return keys is went
+        if self._was is not None:
+            before, since = (found() for found in self._was)
+            if keys is before or keys is since:
+                return keys is since
+        return None
 
     def sliced_by_subject(self, parts: int) -> list[Run]:
         """The run cut into parts of about equal length that share no subject."""
@@ -378,14 +396,18 @@ class Relation:
             shared = {id(run) for run in other.runs}
             if all(any(run is mine for mine in self.runs) for run in other.runs):
                 return Relation(self.arity, tuple(r for r in self.runs if id(r) not in shared))
+        if len(self.runs) == len(other.runs) == 1 and not self.dead and not other.dead:
+            told = other.runs[0].told(self.runs[0].keys)
+            if told is not None:
+                return Relation(self.arity) if told else self
         if len(self) <= _SPARSE * len(other) and (
             len(self) < len(other) or all(run._swapped is None for run in self.runs)
         ):
             if len(self.runs) > 1 and not self.dead and not other.dead:
                 # run by run: merging them would cost more
-                kept = (Run(other.missing(run.keys)) for run in self.runs)
+                kept = (run.with_left(other.missing(run.keys)) for run in self.runs)
                 return Relation(self.arity, tuple(run for run in kept if len(run)))
-            return Relation.of(self.arity, other.missing(self.keys()))
+            return self._with_left(other.missing(self.keys()))
         gone = other.keys()
         gone = gone[self.contains(gone)]
         if not len(gone):
@@ -494,8 +516,15 @@ class Relation:
             self, other = other, self
         keys = self.keys()
         if len(other.runs) == 1 and not other.dead:
-            return Relation.of(self.arity, sets.select(keys, other.runs[0].keys, True))
-        return Relation.of(self.arity, keys[other.contains(keys)])
+            told = other.runs[0].told(keys)
+            if told is not None:
+                return self if told else Relation(self.arity)
+            return self._with_left(sets.select(keys, other.runs[0].keys, True))
+        return self._with_left(keys[other.contains(keys)])
+
+    def _with_left(self, keys: Keys) -> Relation:
+        """What is left of it: the relation itself, with its indexes, if nothing has gone."""
+        return self if len(keys) == len(self) else Relation.of(self.arity, keys)
 
 
 def largest_node(keys: Keys) -> int:

@@ -66,10 +66,10 @@ def linear(given: Relation, edges: Relation, exchanged: bool) -> Linear:
 
 @dataclass(frozen=True)
 class Difference:
-    """Pairs that come and go, in order, and the edges that were looked at."""
+    """Pairs that come and go, in order, in parts or not, and the edges that were looked at."""
 
-    inserted: Keys
-    deleted: Keys
+    inserted: Keys | list[Keys]
+    deleted: Keys | list[Keys]
     instances: int
     whole: Keys | None = None  # all pairs, if they were made anew
 
@@ -91,7 +91,7 @@ def differ(
         return Difference(EMPTY, EMPTY, 0)
     size = 1 + max(before.largest, after.largest)
     every = _ALL * (len(edges) + len(given)) > len(before.edges) + len(before.given)
-    if every and any(len(run.subjects) > _COLUMNS for run in after.edges.runs):
+    if every and any(kernels.count_distinct(run.keys, HIGH) > _COLUMNS for run in after.edges.runs):
         return _anew(after, known, size, workers, budget)  # rows would not pay
     sources = _all_sources(before, after) if every else _sources(before, edges, given, size)
     if not len(sources):

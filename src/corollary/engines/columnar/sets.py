@@ -35,6 +35,8 @@ _NONE, _HALF, _LOW, _SIX = np.uint64(0), np.uint64(32), np.uint64(2**32 - 1), np
 
 def merge(a: Keys, b: Keys) -> Keys:
     """a ∪ b."""
+    if len(a) and len(b) and (a[-1] < b[0] or b[-1] < a[0]):  # one after the other
+        return np.concatenate([a, b] if a[-1] < b[0] else [b, a])
     out = np.empty(len(a) + len(b), np.uint64)
     if _FEWER * len(b) < len(a) < _MANY:
         return _trimmed(out, kernels.merge_few(a, b, out))
