@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import closing, lubm_data, lubm_one, owl, sql, tables
+from benchmarks import closing, cores, lubm_data, lubm_one, owl, sql, tables
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes, timed
 from benchmarks.plots import Plot
@@ -37,6 +37,9 @@ def run(options: Options) -> Iterator[Row]:
             lubm_one.check, timeout=options.timeout, data=str(options.data), name=name
         )
     yield proportions(options.data)
+    yield {"case": "two threads that share nothing"} | isolated(
+        cores.gains, timeout=options.timeout
+    )
     for scale in options.scales:
         with tempfile.TemporaryDirectory() as folder:
             yield from closures(scale, Path(folder), options)
@@ -56,7 +59,10 @@ def closures(scale: int, folder: Path, options: Options) -> Iterator[Row]:
     ours = closing.ours(None, **rules, **arguments)
     wanted = ours.get("counts")  # which the other engines must find too
     yield case | closing.shown(ours)
-    yield case | closing.shown(closing.ours(wanted, threads=2, **rules, **arguments))
+    both = closing.ours(wanted, threads=2, **rules, **arguments)
+    if both.get("seconds") and ours.get("seconds"):
+        both["gain"] = ours["seconds"] / both["seconds"]
+    yield case | closing.shown(both)
     if scale <= _LARGEST_FOR_DUCKDB:
         row = closing.peer(
             "duckdb rounds",
@@ -170,10 +176,16 @@ BENCHMARK = Benchmark(
                 Column("derived_per_second", "M derived/s", 1e-6),
                 Column("seconds_per_fact", "ns a fact", 1e9),
                 Column("bytes_per_fact", "bytes a fact"),
+                Column("gain", "gain by threads"),
                 Column("speedup", "ours: × faster"),
                 "correct",
             ),
             where=(("case", "closure"),),
+        ),
+        View(
+            "What two threads gain that share nothing, at the same time",
+            (Column("computing", "in registers"), Column("copying", "copying 32 MB")),
+            where=(("case", "two threads that share nothing"),),
         ),
     ),
 )

@@ -81,6 +81,9 @@ def test_projections(a: Keys) -> None:
             patch.setattr(sink, "_DENSE", spread)
             both = [Half(Run(a), subjects=True), Half(Run(a), subjects=False)]
             assert sink.unite([], [], 1, both).keys.tolist() == either
+            known = [Run(sets.unique(a, np.uint64(32)))]
+            left = sorted({*either} - {x for x, _ in halves(a)})
+            assert sink.unite([], [], 1, both, known).keys.tolist() == left
     assert kernels.largest_low(a) == max((y for _, y in halves(a)), default=0)
 
 

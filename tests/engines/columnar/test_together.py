@@ -53,6 +53,9 @@ def test_operations_agree_with_numpy(helped: Workers, size: int, other: int) -> 
     found = sets.numbers([ids], 0x1FFFF, subjects=[pairs, close])
     subjects = np.union1d(pairs >> np.uint64(32), close >> np.uint64(32))
     assert np.array_equal(found, np.union1d(ids, subjects))
+    fewer = sets.numbers([ids], 0x1FFFF, subjects=[pairs], without=[a, np.unique(numbers)])
+    every = np.union1d(ids, pairs >> np.uint64(32))
+    assert np.array_equal(fewer, np.setdiff1d(every, np.union1d(a, numbers)))
     some = np.ascontiguousarray(np.unique(numbers)[::2])
     bits = sets.bitmap(some) if len(some) else np.zeros(1, np.uint64)
     for probes in (a & np.uint64(0x1FFFF), ids):

@@ -26,7 +26,6 @@ from corollary.engines.columnar.facts import (
     Space,
     appended,
     settled,
-    unknown,
 )
 from corollary.engines.columnar.guard import guard_into
 from corollary.engines.columnar.join import Body, Source, solve
@@ -195,7 +194,7 @@ class ColumnarEngine:
             self._run(jobs, absent, sink)
             instances += sink.instances
             old = settled(full, delta)
-            delta = unknown(sink.facts(), old)
+            delta = sink.facts(known=old)
             result = result.union(delta.apart_from(result))
             if on_round is not None:
                 on_round(rounds, len(result))

@@ -315,15 +315,3 @@ def settled(full: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
     settled = ColumnarFacts(full.space, relations)
     settled._wide.update(full._wide)
     return settled
-
-
-def unknown(derived: ColumnarFacts, known: ColumnarFacts) -> ColumnarFacts:
-    """The derived facts that are not known."""
-    relations = {}
-    for predicate, relation in derived.relations.items():
-        mine = known.relations.get(predicate)
-        if mine is None:
-            relations[predicate] = relation
-        else:
-            relations[predicate] = Relation.of(relation.arity, mine.missing(relation.keys()))
-    return ColumnarFacts(derived.space, relations)

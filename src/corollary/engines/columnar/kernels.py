@@ -198,6 +198,13 @@ def mark(marks: npt.NDArray[np.uint8], keys: Keys | Ids, shift: np.uint64) -> No
 
 
 @compiled
+def clear(marks: npt.NDArray[np.uint8], keys: Keys) -> None:
+    """Take the marks of the keys away."""
+    for key in keys:
+        marks[key] = 0
+
+
+@compiled
 def count_bits(words: Keys) -> int:
     """How many bits are set."""
     n = 0

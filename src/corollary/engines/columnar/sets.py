@@ -111,11 +111,18 @@ def largest(a: Keys) -> int:
     return together.largest_low(slot, a, _bounds(len(a)))
 
 
-def numbers(sources: Sequence[Keys | Ids], most: int, *, subjects: Sequence[Keys] = ()) -> Keys:
+def numbers(
+    sources: Sequence[Keys | Ids],
+    most: int,
+    *,
+    subjects: Sequence[Keys] = (),
+    without: Sequence[Keys] = (),
+) -> Keys:
     """The low halves of keys in any order, repetitions allowed, that are at most `most`.
 
-    And the high halves of others, `subjects`.
+    And the high halves of others, `subjects`; but no number of the sets `without`.
     """
+    others = [keys[: np.searchsorted(keys, np.uint64(most), "right")] for keys in without]
     parts = [*((keys, _NONE) for keys in sources), *((keys, _HALF) for keys in subjects)]
     room = _marks(most // 8 + 1)
     words = room[: most // 8 + 1]
@@ -124,6 +131,8 @@ def numbers(sources: Sequence[Keys | Ids], most: int, *, subjects: Sequence[Keys
     if slot is None:
         for keys, shift in parts:
             kernels.mark(marks, keys, shift)
+        for keys in others:
+            kernels.clear(marks, keys)
         out = np.empty(kernels.count_bits(words), np.uint64)
         kernels.list_marked(words, 0, out)
         _keep(room)
@@ -133,6 +142,11 @@ def numbers(sources: Sequence[Keys | Ids], most: int, *, subjects: Sequence[Keys
             together.mark(slot, keys, words, shift, current().threads)
         else:
             kernels.mark(marks, keys, shift)
+    for keys in others:
+        if _MARK * len(keys) > _SHORT:
+            together.clear(slot, keys, words, _bounds(len(keys)))
+        else:
+            kernels.clear(marks, keys)
     i = _bounds(len(words))
     k = np.zeros(len(i), np.int64)
     np.cumsum(together.count_bits(slot, words, i), out=k[1:])

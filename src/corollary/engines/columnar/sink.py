@@ -21,6 +21,7 @@ from corollary.lang.stratify import Predicate
 _SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
 _LARGE = 1 << 16  # facts from which on the budget is asked
 _HALF = np.uint64(32)
+_KNOWN = 4  # marks of known facts are taken away if there are at most so many times as many
 _DENSE = 64  # unary sets are united by marks if they have at least 1/64 as many keys as marks
 
 
@@ -139,11 +140,15 @@ class Sink:
         for predicate, halves in other._halves.items():
             self._halves.setdefault(predicate, []).extend(halves)
 
-    def facts(self) -> ColumnarFacts:
-        """The collected facts as a set."""
-        return ColumnarFacts(self.space, {p: self._relation(p) for p in self._arity})
+    def facts(self, known: ColumnarFacts | None = None) -> ColumnarFacts:
+        """The collected facts as a set, without those that are known."""
+        relations = {}
+        for predicate in self._arity:
+            mine = known.relations.get(predicate) if known is not None else None
+            relations[predicate] = self._relation(predicate, mine)
+        return ColumnarFacts(self.space, relations)
 
-    def _relation(self, predicate: Predicate) -> Relation:
+    def _relation(self, predicate: Predicate, known: Relation | None) -> Relation:
         arity = self._arity[predicate]
         runs = self._runs.get(predicate, [])
         loose = self._loose.get(predicate, [])
@@ -154,7 +159,11 @@ class Sink:
         size = sum(map(len, runs)) + 2 * sum(map(len, loose)) + sum(len(h.run) for h in halves)
         if size > _LARGE and (loose or len(runs) + len(halves) > 1):
             self.space.budget.reserve(8 * size, f"uniting {size:,} derived facts")
-        return Relation(arity, (unite(runs, loose, arity, halves),))
+        if known is not None and known.dead:
+            found = unite(runs, loose, arity, halves)
+            return Relation.of_run(arity, found.with_left(known.missing(found.keys)))
+        without = known.runs if known is not None else ()
+        return Relation.of_run(arity, unite(runs, loose, arity, halves, without))
 
     def counts(self, facts: ColumnarFacts) -> Mapping[Predicate, npt.NDArray[np.int64]]:
         """The number of instances of each fact, in the order of `facts.rows`."""
@@ -172,14 +181,18 @@ class Sink:
 
 
 def unite(
-    runs: Sequence[Run], loose: Sequence[Keys | Ids], arity: int, halves: Sequence[Half] = ()
+    runs: Sequence[Run],
+    loose: Sequence[Keys | Ids],
+    arity: int,
+    halves: Sequence[Half] = (),
+    without: Sequence[Run] = (),
 ) -> Run:
-    """The union of sets, of keys in any order, and of subjects and objects.
+    """The union of sets, of keys in any order, and of subjects and objects, without other sets.
 
     A single set is passed on with its indexes.
     """
     if len(runs) + len(halves) == 1 and not loose:
-        return runs[0] if runs else halves[0].made()
+        return _left(runs[0] if runs else halves[0].made(), without)
     if arity == 1:
         known = [made for half in halves if (made := half.known()) is not None]
         others = [half for half in halves if half.known() is None]
@@ -189,7 +202,10 @@ def unite(
         if largest < _DENSE * (sum(map(len, parts)) + sum(len(half.run) for half in others)):
             parts += [half.run.keys for half in others if not half.subjects]
             subjects = [half.run.keys for half in others if half.subjects]
-            return Run(sets.numbers(parts, largest, subjects=subjects))
+            size = sum(map(len, parts)) + sum(map(len, subjects))
+            gone = [run.keys for run in without if len(run) < _KNOWN * size]
+            found = Run(sets.numbers(parts, largest, subjects=subjects, without=gone))
+            return _left(found, [run for run in without if len(run) >= _KNOWN * size])
     runs = [*runs, *(half.made() for half in halves)]
     if loose:
         runs.append(Run(as_set(np.concatenate(loose).astype(np.uint64, copy=False))))
@@ -197,4 +213,11 @@ def unite(
         runs.sort(key=len, reverse=True)
         right, left = runs.pop(), runs.pop()
         runs.append(merged(left, right))
-    return runs[0]
+    return _left(runs[0], without)
+
+
+def _left(run: Run, without: Sequence[Run]) -> Run:
+    """What is left of a run without the keys of others; itself if that is all."""
+    for other in without:
+        run = run.with_left(sets.select(run.keys, other.keys, False))
+    return run

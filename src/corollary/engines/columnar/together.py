@@ -64,7 +64,7 @@ _SLOT = 48
 _WIDTH = 10  # numbers of a part: three arrays by address and length, three more, and the result
 _RESULT = 9
 _MERGE, _SELECT, _DISTINCT, _COUNT, _MOVE, _LARGEST = range(6)
-_MARK, _MARK_IDS, _ONES, _LIST, _LOOK, _LOOK_IDS, _BITS, _PAIRS, _DIFFERENT = range(6, 15)
+_MARK, _MARK_IDS, _ONES, _LIST, _LOOK, _LOOK_IDS, _BITS, _PAIRS, _DIFFERENT, _CLEAR = range(6, 16)
 
 
 class Crew:
@@ -189,6 +189,8 @@ def perform(kind: np.int64, rows: np.int64, part: np.int64) -> None:
     elif kind == _MARK_IDS:
         ids = carray(pointer(row[0]), row[1], np.uint32)
         kernels.mark(carray(pointer(row[2]), row[3], np.uint8), ids, np.uint64(0))
+    elif kind == _CLEAR:
+        kernels.clear(carray(pointer(row[2]), row[3], np.uint8), a)
     elif kind == _ONES:
         row[_RESULT] = kernels.count_bits(a)
     elif kind == _LIST:
@@ -316,6 +318,17 @@ def mark(slot: Numbers, keys: Array, words: Keys, shift: np.uint64, parts: int) 
         rows[p, 3] *= 8
         rows[p, 6] = np.int64(shift)
     share(slot, np.int64(_MARK if keys.itemsize == 8 else _MARK_IDS), rows)
+
+
+@compiled
+def clear(slot: Numbers, keys: Keys, words: Keys, i: Numbers) -> None:
+    """`kernels.clear` of ranges that begin and end at i."""
+    rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
+    for p in range(len(rows)):
+        put(rows[p], 0, keys, i[p], i[p + 1])
+        put(rows[p], 2, words, 0, len(words))
+        rows[p, 3] *= 8
+    share(slot, np.int64(_CLEAR), rows)
 
 
 @compiled
