@@ -22,11 +22,8 @@ from numba.extending import intrinsic
 Numbers = npt.NDArray[np.int64]
 
 # Without a compiler there is nothing that threads do at the same time.
-AVAILABLE = (
-    hasattr(numba.njit(lambda: None), "py_func")
-    and hasattr(os, "sched_yield")
-    and hasattr(time, "CLOCK_MONOTONIC")
-)
+_COMPILED = hasattr(numba.njit(lambda: None), "py_func")
+AVAILABLE = _COMPILED and hasattr(os, "sched_yield") and hasattr(time, "CLOCK_MONOTONIC")
 _CLOCK = getattr(time, "CLOCK_MONOTONIC", 0)
 _I64, _I32 = ir.IntType(64), ir.IntType(32)
 
@@ -117,10 +114,32 @@ def _read_clock(context: Any) -> Any:
     return types.int64(), generate
 
 
-load: Callable[[Numbers, int], int] = cast(Any, intrinsic(_load))
-store: Callable[[Numbers, int, int], None] = cast(Any, intrinsic(_store))
-add: Callable[[Numbers, int, int], None] = cast(Any, intrinsic(_add))
-exchange: Callable[[Numbers, int, int, int], bool] = cast(Any, intrinsic(_exchange))
+def _plain_load(array: Numbers, place: int) -> int:
+    return int(array[place])
+
+
+def _plain_store(array: Numbers, place: int, number: int) -> None:
+    array[place] = number
+
+
+def _plain_add(array: Numbers, place: int, number: int) -> None:
+    array[place] += number
+
+
+def _plain_exchange(array: Numbers, place: int, expected: int, number: int) -> bool:
+    same = bool(array[place] == expected)
+    if same:
+        array[place] = number
+    return same
+
+
+load: Callable[[Numbers, int], int] = _plain_load
+store: Callable[[Numbers, int, int], None] = _plain_store
+add: Callable[[Numbers, int, int], None] = _plain_add
+exchange: Callable[[Numbers, int, int, int], bool] = _plain_exchange
+if _COMPILED:
+    load, store = cast(Any, intrinsic(_load)), cast(Any, intrinsic(_store))
+    add, exchange = cast(Any, intrinsic(_add)), cast(Any, intrinsic(_exchange))
 pointer: Callable[[Any], Any] = cast(Any, intrinsic(_pointer))
 give_way: Callable[[], None] = cast(Any, intrinsic(_give_way))
 # Nanoseconds, as `time.monotonic_ns` counts them
