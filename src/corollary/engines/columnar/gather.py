@@ -132,7 +132,7 @@ def _graph(edges: Keys, size: int, workers: Workers, budget: Budget) -> tuple[Gr
     """The lists of all nodes that have edges, and the number of edges met."""
     starts = kernels.offsets(edges, HIGH, size).astype(np.uint32)
     order, flags = np.empty(size + 1, np.uint32), np.empty(size + 1, np.uint8)
-    count = components(edges, starts, order, flags)
+    count = int(components(edges, starts, order, flags))
     targets = edges.astype(np.uint32)  # the lower halves
     firsts = np.append(np.flatnonzero(flags[:count]), count)  # of each component
     threads = workers.threads if len(edges) > _MANY else 1
