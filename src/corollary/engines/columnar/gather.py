@@ -34,6 +34,7 @@ from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import layers
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run
 from corollary.engines.columnar.shared import components
+from corollary.engines.columnar.spare import Spare
 from corollary.engines.columnar.workers import Workers
 
 Numbers = npt.NDArray[np.uint32]
@@ -41,8 +42,7 @@ Places = npt.NDArray[np.int64]
 
 LARGE = 1 << 18  # ids from which on marks over all of them do not stay in the cache
 _ROOM = 192  # numbers of each node that the pool has room for; pages that are not written take none
-_KEPT = 1 << 24  # numbers of a pool that is kept for the next time: 64 MiB
-_spare: list[Numbers] = []
+_pools = Spare(lambda size: np.empty(size, np.uint32), 1 << 24)  # 64 MiB
 _MANY = 1 << 15  # edges and pairs from which on several threads pay
 _LENGTH, _BEGIN = 40, (1 << 40) - 1  # where a list has these
 _SHORT = 24  # numbers that are put in order by inserting one after the other
@@ -124,7 +124,7 @@ def differ(edges: Run, known: Relation, size: int, workers: Workers, budget: Bud
 
     parts = [(number, *ids) for number, ids in enumerate(_ranges(large, ends, threads))]
     done = workers.map(follow, parts)
-    _keep(graph.pool)
+    _pools.keep(graph.pool)
     return Compared(whole, [part for part, _ in done], [part for _, part in done], met)
 
 
@@ -138,7 +138,7 @@ def _graph(edges: Keys, size: int, workers: Workers, budget: Budget) -> tuple[Gr
     threads = workers.threads if len(edges) > _MANY else 1
     places = np.arange(len(firsts) - 2, -1, -1)
     lists = np.zeros(size, np.int64)
-    pool = _pool(max(_ROOM, threads) * count)
+    pool = _pools.take(max(_ROOM, threads) * count)
     begin, met = 0, 0
     while True:
         graph, ticket = Graph(starts, targets, lists, pool), np.zeros(1, np.int64)
@@ -158,21 +158,6 @@ def _graph(edges: Keys, size: int, workers: Workers, budget: Budget) -> tuple[Gr
         more = max(begin, 2 * threads * count)
         budget.reserve(4 * more, "closing a linear rule")
         pool = np.concatenate([pool, np.empty(more, np.uint32)])
-
-
-def _pool(size: int) -> Numbers:
-    """Room for so many numbers: a kept one, as fresh pages cost more than what is written there."""
-    try:
-        pool = _spare.pop()
-    except IndexError:  # another thread has it
-        return np.empty(size, np.uint32)
-    return pool if len(pool) >= size else np.empty(size, np.uint32)
-
-
-def _keep(pool: Numbers) -> None:
-    """A pool that nobody reads any more, for the next one who needs it."""
-    if len(pool) <= _KEPT and not _spare:
-        _spare.append(pool)
 
 
 def _between(keys: Keys, begin: int, end: int) -> tuple[int, int]:

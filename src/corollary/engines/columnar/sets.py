@@ -14,6 +14,7 @@ import numpy.typing as npt
 from corollary.core.atomic import Numbers
 from corollary.engines.columnar import kernels, together
 from corollary.engines.columnar.kernels import Ids, Keys
+from corollary.engines.columnar.spare import Spare
 from corollary.engines.columnar.workers import current
 
 # Nanoseconds of work from which on it is cut into parts: if the threads are awake, and if they have
@@ -27,8 +28,7 @@ _LARGEST = 0.25
 _DIGIT = 11  # bits of a digit when pairs are sorted: their counts fit into the fastest cache
 _FEWER, _MANY = 8, 1 << 18  # so many times fewer keys are put between stretches of at most so many
 _FEW = 1 << 10  # pairs that are sorted sooner than all digits are counted
-_KEPT = 1 << 22  # words of marks that are kept for the next time: 32 MiB
-_spare: list[Keys] = []
+_marks = Spare(lambda size: np.zeros(size, np.uint64), 1 << 22)  # 32 MiB, all 0
 _SAMPLE, _CLOSE = 256, 16  # keys that are looked at; of these, one of so many has another's line
 _NONE, _HALF, _LOW, _SIX = np.uint64(0), np.uint64(32), np.uint64(2**32 - 1), np.uint64(6)
 
@@ -124,7 +124,7 @@ def numbers(
     """
     others = [keys[: np.searchsorted(keys, np.uint64(most), "right")] for keys in without]
     parts = [*((keys, _NONE) for keys in sources), *((keys, _HALF) for keys in subjects)]
-    room = _marks(most // 8 + 1)
+    room = _marks.take(most // 8 + 1)
     words = room[: most // 8 + 1]
     marks = words.view(np.uint8)  # a byte for each, so that threads may mark the same number
     slot = _slot(_MARK * sum(len(keys) for keys, _ in parts) + _LIST * len(marks))
@@ -135,7 +135,7 @@ def numbers(
             kernels.clear(marks, keys)
         out = np.empty(kernels.count_bits(words), np.uint64)
         kernels.list_marked(words, 0, out)
-        _keep(room)
+        _marks.keep(room)
         return out
     for keys, shift in parts:
         if _MARK * len(keys) > _SHORT and not _are_close(keys, shift):
@@ -152,7 +152,7 @@ def numbers(
     np.cumsum(together.count_bits(slot, words, i), out=k[1:])
     out = np.empty(k[-1], np.uint64)
     together.list_marked(slot, words, i, out, k)
-    _keep(room)
+    _marks.keep(room)
     return out
 
 
@@ -167,21 +167,6 @@ def _are_close(keys: Keys | Ids, shift: np.uint64) -> bool:
     some = keys[:: len(keys) // _SAMPLE][:_SAMPLE]
     lines = np.unique(((some >> shift) & _LOW) >> _SIX)
     return _CLOSE * len(lines) < (_CLOSE - 1) * _SAMPLE
-
-
-def _marks(size: int) -> Keys:
-    """So many words that are 0, or more: kept ones, as fresh pages cost more than the marks."""
-    try:
-        room = _spare.pop()
-    except IndexError:  # another thread has them
-        return np.zeros(size, np.uint64)
-    return room if len(room) >= size else np.zeros(size, np.uint64)
-
-
-def _keep(room: Keys) -> None:
-    """Marks that are all 0 again, for the next one who needs them."""
-    if len(room) <= _KEPT and not _spare:
-        _spare.append(room)
 
 
 def bitmap(a: Keys) -> Keys:

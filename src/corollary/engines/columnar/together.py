@@ -190,7 +190,7 @@ def perform(kind: np.int64, rows: np.int64, part: np.int64) -> None:
         ids = carray(pointer(row[0]), row[1], np.uint32)
         kernels.mark(carray(pointer(row[2]), row[3], np.uint8), ids, np.uint64(0))
     elif kind == _CLEAR:
-        kernels.clear(carray(pointer(row[2]), row[3], np.uint8), a)
+        kernels.clear(carray(pointer(row[2]), 8 * row[3], np.uint8), a)
     elif kind == _ONES:
         row[_RESULT] = kernels.count_bits(a)
     elif kind == _LIST:
@@ -321,14 +321,19 @@ def mark(slot: Numbers, keys: Array, words: Keys, shift: np.uint64, parts: int) 
 
 
 @compiled
-def clear(slot: Numbers, keys: Keys, words: Keys, i: Numbers) -> None:
-    """`kernels.clear` of ranges that begin and end at i."""
+def over(a: Keys, whole: Keys, i: Numbers) -> Numbers:
+    """Parts that read ranges of a, which begin and end at i, and write to all of another array."""
     rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
     for p in range(len(rows)):
-        put(rows[p], 0, keys, i[p], i[p + 1])
-        put(rows[p], 2, words, 0, len(words))
-        rows[p, 3] *= 8
-    share(slot, np.int64(_CLEAR), rows)
+        put(rows[p], 0, a, i[p], i[p + 1])
+        put(rows[p], 2, whole, 0, len(whole))
+    return rows
+
+
+@compiled
+def clear(slot: Numbers, keys: Keys, words: Keys, i: Numbers) -> None:
+    """`kernels.clear` of ranges that begin and end at i."""
+    share(slot, np.int64(_CLEAR), over(keys, words, i))
 
 
 @compiled
@@ -355,11 +360,7 @@ def list_marked(slot: Numbers, words: Keys, i: Numbers, out: Keys, k: Numbers) -
 @compiled
 def set_bits(slot: Numbers, a: Keys, bits: Keys, i: Numbers) -> None:
     """`kernels.set_bits` of ranges that begin and end at i, and share no word."""
-    rows = np.zeros((len(i) - 1, _WIDTH), np.int64)
-    for p in range(len(rows)):
-        put(rows[p], 0, a, i[p], i[p + 1])
-        put(rows[p], 2, bits, 0, len(bits))
-    share(slot, np.int64(_BITS), rows)
+    share(slot, np.int64(_BITS), over(a, bits, i))
 
 
 @compiled
