@@ -13,19 +13,22 @@ PYTHON ?= $(shell for name in $(CANDIDATES); do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint bench docs lock clean
+.PHONY: help demo test test-long fuzz lint bench docs lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 demo: $(READY) ## the tour: what Corollary does, in a few minutes
 	@$(BIN)/python -m corollary.cli.demo
 
-test: lint ## lint, then run all tests
-	$(BIN)/pytest -n 2 --dist loadgroup
+test: lint ## lint, then run the fast tests
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
 
-fuzz: $(READY) ## random streams of changes against the oracle: make fuzz SECONDS=600 [SEED=1]
-	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
+test-long: $(READY) ## run the long tests: replays, random ontologies, faults, hostile inputs
+	$(BIN)/pytest -n 2 --dist loadgroup -m long
+
+fuzz: $(READY) ## search for failures at random: make fuzz SECONDS=600 [SEED=1] [LANES="streams faults"]
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(LANES)
 
 lint: $(READY) ## formatting, style, types, import layers
 	$(BIN)/ruff format --check .

@@ -60,6 +60,8 @@ def explained(fact: Atom, ours: frozenset[Atom]) -> str | None:
         return "owlrl says of some datatypes that they are disjoint"
     elif property_ in _OF_PROPERTIES and subject == object_:
         return "scm-op and scm-dp of all properties, not just of object and datatype properties"
+    elif property_ == _SAME and subject == object_ and subject in _OF_PROPERTIES:
+        return "eq-ref of what these triples are said by"
     return None
 
 

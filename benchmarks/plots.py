@@ -38,6 +38,7 @@ COLORS = {
     "owlrl": _RED,
     "maplib": _GREEN,
     "souffle": _PURPLE,
+    "egglog": _BROWN,
     "pyoxigraph": _BROWN,
     "DataFrame joins": _PINK,
     "corollary on Spark": _CYAN,

@@ -3,8 +3,9 @@
 LUBM of `--scale` universities: all three through Python, from N-Triples to the closure; `owlrl` on
 so much of it as takes seconds, its time scaled by the number of triples, which is kind to it, as
 its time grows faster than that. Brick with six buildings: in full, literals and shapes included,
-and compared with `owlrl` fact by fact, up to the reasons that `owlrl_peer` lists. Blank nodes are
-given names, so that they are the same for all.
+and compared with both fact by fact, up to the reasons that `owl` and `owlrl_peer` list. Blank nodes
+are given names, so that they are the same for all. Then Datalog engines have the same rules as
+Corollary over the same triples (`datalog_peers`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import corollary as co
-from benchmarks import owl, owlrl_peer
+from benchmarks import datalog_peers, owl, owlrl_peer
 from benchmarks.closing import shown
 from benchmarks.isolate import isolated
 from benchmarks.measure import least, peak_bytes, timed
@@ -29,7 +30,7 @@ from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from benchmarks.views import Column, View
 from corollary.cli.main import main
-from corollary.core.terms import term_of
+from corollary.core.terms import term_of, text_of
 from corollary.lang.syntax import TRIPLE, Atom
 
 SUBSET = 3_000  # triples of LUBM that owlrl closes in some seconds, beside the ontology
@@ -52,6 +53,7 @@ def run(options: Options) -> Iterator[Row]:
         _named([brick / "Brick-1.3.ttl", *sorted((brick / "buildings").glob("*.ttl"))], whole)
         case = {"case": "Brick and six buildings"}
         yield from compared(case, whole, whole, folder, options, facts=True)
+        yield from datalog_peers.rows(case["case"], whole, folder, options)
 
 
 def generated(scale: int, folder: Path) -> tuple[Path, Path]:
@@ -66,8 +68,8 @@ def generated(scale: int, folder: Path) -> tuple[Path, Path]:
 def compared(
     case: Row, whole: Path, part: Path, folder: Path, options: Options, *, facts: bool
 ) -> Iterator[Row]:
-    """A row for each reasoner; with `facts`, the closure is compared with that of `owlrl`."""
-    out = {name: folder / f"{name}.closure.nt" for name in ("ours", "owlrl")}
+    """A row for each reasoner; with `facts`, the closures are compared with ours."""
+    out = {name: folder / f"{name}.closure.nt" for name in ("ours", "reasonable", "owlrl")}
     for file in out.values():
         file.unlink(missing_ok=True)
     ours = isolated(
@@ -78,20 +80,22 @@ def compared(
         out=str(out["ours"]) if facts else None,
     )
     yield case | {"engine": "corollary"} | shown(ours)
-    for name, missing, measured, arguments in (
-        ("reasonable", owl.missing(), reasonable, {"path": str(whole), "folder": str(folder)}),
+    for name, missing, measured, explained, arguments in (
+        ("reasonable", owl.missing(), reasonable, owl.explained, {"path": str(whole)}),
         (
             "owlrl",
             owlrl_peer.missing(),
             owlrl_peer.measured,
-            {"path": str(part), "out": str(out["owlrl"]) if facts else None},
+            owlrl_peer.explained,
+            {"path": str(part)},
         ),
     ):
         row = case | {"engine": name}
         if missing is not None:
             yield row | {"skipped": missing}
             continue
-        found = isolated(measured, timeout=options.timeout, **arguments)
+        target = str(out[name]) if facts else None
+        found = isolated(measured, timeout=options.timeout, out=target, **arguments)
         if "seconds" not in found:
             if "stopped" in str(found.get("failed")) and "seconds" in ours:
                 found["times_at_least"] = options.timeout / ours["seconds"]
@@ -105,8 +109,8 @@ def compared(
             found["times_first"] = found["seconds"] / ours["first_seconds"]
             scaled = found["seconds"] / found.get("measured_seconds", found["seconds"])
             found["times_cpu"] = scaled * found["cpu_seconds"] / ours["cpu_seconds"]
-        if facts and name == "owlrl":
-            found |= differences(out["ours"], out["owlrl"])
+        if facts and out["ours"].exists():
+            found |= differences(out["ours"], out[name], explained)
         yield row | found
 
 
@@ -137,30 +141,36 @@ def corollary(path: str, repeat: int, out: str | None = None, rules: str = "owl-
     }
 
 
-def reasonable(path: str, folder: str) -> Row:
-    """From a file to a list of triples, as its Python API gives them."""
+def reasonable(path: str, out: str | None = None) -> Row:
+    """From a file to a list of triples, as its Python API gives them; to a file if asked for."""
     module: Any = importlib.import_module("reasonable")
-    data = Path(folder) / "reasonable.ttl"  # it takes N-Triples as Turtle, by the suffix
-    data.write_bytes(Path(path).read_bytes())
     reasoner = module.PyReasoner()
-    _, load = timed(lambda: reasoner.load_file(str(data)))
-    found, close = timed(reasoner.reason)
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data.ttl"  # it takes N-Triples as Turtle, by the suffix
+        data.write_bytes(Path(path).read_bytes())
+        _, load = timed(lambda: reasoner.load_file(str(data)))
+    triples, close = timed(reasoner.reason)
+    peak = peak_bytes()
+    if out is not None:
+        terms = (map(owlrl_peer.from_rdflib, triple) for triple in triples)
+        lines = [" ".join(map(text_of, triple)) + " .\n" for triple in terms]
+        Path(out).write_text("".join(lines), encoding="utf-8")
     return {
-        "facts": len(found),
+        "facts": len(triples),
         "load_seconds": load.seconds,
         "seconds": load.seconds + close.seconds,
         "cpu_seconds": load.cpu_seconds + close.cpu_seconds,
-        "peak_bytes": peak_bytes(),
+        "peak_bytes": peak,
     }
 
 
-def differences(ours: Path, theirs: Path) -> Row:
+def differences(
+    ours: Path, theirs: Path, explained: Callable[[Atom, frozenset[Atom]], str | None]
+) -> Row:
     """How many facts only one of the two has, by reason; right if each has one."""
     mine, others = _atoms(ours), _atoms(theirs)
-    reasons = Counter(
-        owlrl_peer.explained(fact, mine) or "without a reason" for fact in mine ^ others
-    )
-    return {"differ": dict(reasons), "correct": "without a reason" not in reasons}
+    reasons = Counter(explained(fact, mine) or "without a reason" for fact in mine ^ others)
+    return {"differ": dict(reasons.most_common()), "correct": "without a reason" not in reasons}
 
 
 def _atoms(path: Path) -> frozenset[Atom]:
@@ -203,7 +213,7 @@ def _named(files: Iterable[Path], path: Path) -> None:
 
 BENCHMARK = Benchmark(
     "reasoners",
-    "OWL 2 RL from files: load and close, beside reasonable and owlrl",
+    "OWL 2 RL from files beside reasonable and owlrl; the same rules beside egglog, Soufflé",
     unit="universities",
     scales=(1, 10),
     small=(1,),
@@ -215,6 +225,7 @@ BENCHMARK = Benchmark(
             "seconds",
             "engine",
             unit="seconds (owlrl on LUBM: scaled)",
+            where=(("part", None),),
         ),
     ),
     views=(
@@ -232,11 +243,29 @@ BENCHMARK = Benchmark(
                 Column("peak_bytes", "peak MB", 1e-6),
                 "correct",
             ),
+            where=(("part", None),),
         ),
         View(
-            "Facts that only one of Corollary and owlrl has, by reason",
-            ("case", "differ"),
-            where=(("engine", "owlrl"), ("correct", (True, False))),
+            "Facts that only one of Corollary and the peer has, by reason",
+            ("case", "engine", "differ"),
+            where=(("part", None), ("correct", (True, False))),
+        ),
+        View(
+            "The same rules over the same triples: seconds to close them",
+            (
+                "case",
+                "engine",
+                "rules",
+                Column("left_out", "rules left out"),
+                "explicit",
+                "facts",
+                "seconds",
+                Column("times", "× ours"),
+                Column("load_seconds", "read: s"),
+                Column("peak_bytes", "peak MB", 1e-6),
+                Column("correct", "same result"),
+            ),
+            where=(("part", "rules"),),
         ),
     ),
 )

@@ -8,6 +8,7 @@ out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
 from random import Random
@@ -226,6 +227,21 @@ EXTRA = [
 ]
 
 
+# For properties: rules that read all triples, among them those of the transitive property, and
+# rules that derive any property.
+WIDE = [
+    "r(?x, ?x) :- [?x, ?p, ?y] .",
+    "r(?y, ?y) :- [?x, ?p, ?y] .",
+    "s(?x, ?y) :- [?x, ?p, ?y], m(?x) .",
+    "m(?x) :- [?x, ?p, ?x] .",
+    "r(?x, ?y) :- [?x, a, ?y] .",
+    "[?x, a, ?y] :- r(?x, ?y), m(?y) .",
+    "[?x, ?p, ?y] :- t(?x, ?p, ?y) .",
+    "[?y, ?p, ?x] :- t(?x, ?p, ?y), m(?x) .",
+    "[?x, a, ?y] :- u(?x, ?y) .",
+]
+
+
 def modular_program(seed: int) -> Program:
     """A transitive relation, perhaps symmetric, with a graph and rules that read and derive it."""
     random = Random(seed)
@@ -241,9 +257,19 @@ def modular_program(seed: int) -> Program:
         if random.random() < random.choice((0.5, 0.9, 1.5)) / size
     ]
     facts += [f"m({a}) ." for a in range(size) if random.random() < 0.2]
+    properties = random.random() < 0.5
+    if properties:
+        rules += random.sample(WIDE, random.randrange(4))
+        facts += [
+            f"t({a}, <http://example.org/{random.choice('rse')}>, {b}) ."
+            for a in range(size)
+            for b in range(size)
+            if random.random() < 0.6 / size
+        ]
+        facts += [f"u({a}, {b}) ." for a in range(size) for b in range(2) if random.random() < 0.1]
+        facts += [f"[{a}, a, {random.randrange(size)}] ." for a in range(size) if a % 3 == 0]
     text = "\n".join([*rules, *facts])
-    if random.random() < 0.3:  # properties instead of relations
-        for name in "rse":
-            text = text.replace(f"{name}(", f"<http://example.org/{name}>(")
-        text = text.replace("(0,", "(<n0>,").replace(" 0)", " <n0>)")
+    if properties:
+        text = re.sub(r"\b([rse])\(", r"<http://example.org/\1>(", text)
+        text = re.sub(r"(?<=[(\[ ])(\d)(?=[,)\]])", r"<n\1>", text)
     return Program.parse(text)

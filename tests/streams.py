@@ -6,6 +6,7 @@ others inserted, insert what is derived, and bring rules back that were removed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
@@ -46,12 +47,17 @@ class Stream:
         return "\n".join(lines)
 
 
-def stream(seed: int, program: Program | None = None, commits: int = 10) -> Stream:
-    """The stream of a seed; every program on its way is valid."""
+def stream(
+    seed: int, program: Program | None = None, commits: int = 10, others: Iterable[Rule] = ()
+) -> Stream:
+    """The stream of a seed; every program on its way is valid.
+
+    Commits add rules that were removed, and `others` that the program does not begin with.
+    """
     random = Random(seed)
     start = dense_program(random.getrandbits(64)) if program is None else program
     pool = {*start.rules, *dense_program(random.getrandbits(64)).rules} - {*start.rules}
-    spare = sorted(pool, key=lambda rule: repr(rule.key)) if program is None else []
+    spare = sorted(pool, key=lambda rule: repr(rule.key)) if program is None else [*others]
     rules, facts = Program.of(start.rules), set(start.facts)
     ever = set(facts)
     made = []

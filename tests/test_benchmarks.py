@@ -20,11 +20,15 @@ from benchmarks import (
     bf,
     closing,
     dag,
+    datalog_peers,
     dynamite,
     equality,
     growing,
     hybrid,
     lubm_one,
+    ontology_axioms,
+    ontology_histories,
+    owlrl_peer,
     page,
     peers,
     proofs,
@@ -145,7 +149,7 @@ def test_views_and_plots_speak_of_keys_that_there_are(name: str) -> None:
 
 
 # What only some machines or sizes have: scaled times, what failed, a second series of a paper.
-OPTIONAL = {"scaled from: s", "target", "correct", "souffle", "skew"}
+OPTIONAL = {"scaled from: s", "target", "correct", "souffle", "skew", "× ours", "read: s"}
 
 
 def failing() -> Row:
@@ -421,6 +425,41 @@ def test_equality(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 
 @needs_data
+@pytest.mark.slow
+def test_ontology(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One history, a tiny ontology and its chain, GO, LUBM(1)."""
+    monkeypatch.setattr(ontology_histories, "HISTORIES", ("brick-2019-2020",))
+    monkeypatch.setattr(ontology_histories, "RULE_SETS", ("rdfs",))
+    monkeypatch.setattr(ontology_axioms, "_CHAIN", 100)
+    rows = run(capsys, "ontology", "--scale", "100", "--repeat", "1")
+    history, tree, chain, *go, lubm = rows
+    assert [row["part"] for row in rows] == ["history", *["generated"] * 2, "go", "go", "lubm"]
+    assert (history["commits"], history["facts"]) == (28, 44_987)
+    assert history["correct"]
+    assert history["bounded"] == (history["worst_to_bound"] <= 1)
+    assert 0 < history["median_ms"] <= history["worst_ms"] <= history["total_ms"]
+    assert chain["instances"] > tree["instances"] > tree["facts"]
+    assert [row["pairs"] for row in go] == [49_633] * 2
+    assert all(row["correct"] for row in (*go, lubm))
+
+
+def test_an_ontology_that_is_too_large_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = {
+        "stopped after 2 s": "takes too long: stopped after 2 s",
+        "exit status -9: no message": "does not fit into memory",
+        "exit status 1: MemoryError": "does not fit into memory",
+        "exit status 1: KeyError": None,
+    }
+    for failure, reason in reasons.items():
+        monkeypatch.setattr(
+            ontology_axioms, "isolated", lambda *_, failure=failure, **__: {"failed": failure}
+        )
+        row, _ = ontology_axioms.generated_rows(Options([10], 1, 2.0, DATA))
+        assert row.get("skipped") == reason
+        assert ("failed" in row) == (reason is None)
+
+
+@needs_data
 def test_rdf_load(capsys: pytest.CaptureFixture[str]) -> None:
     rows = run(capsys, "rdf_load", "--scale", "200k", "--repeat", "1")
     assert [(row["engine"], row["threads"]) for row in rows] == [
@@ -482,6 +521,19 @@ def test_sparql(capsys: pytest.CaptureFixture[str]) -> None:
     assert total["triples"] > 150_000
 
 
+def test_peers_have_the_same_rules(tmp_path: Path) -> None:
+    path = tmp_path / "triples.nt"
+    below = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+    path.write_text(f"<urn:x> <{RDF}type> <urn:a> .\n<urn:a> {below} <urn:b> .\n")
+    rows = list(datalog_peers.rows("tiny", path, tmp_path, Options([], 1)))
+    assert [row["engine"] for row in rows] == ["corollary", "egglog", "souffle", "reasonable"] * 3
+    assert (rows[0]["rules"], rows[0]["left_out"], rows[0]["facts"]) == (6, 0, 3)
+    for row in rows:
+        assert row["engine"] == "corollary" or "skipped" in row or row["correct"]
+    found = datalog_peers._compared(np.zeros((1, 3), np.uint32), tmp_path / "rhodf.datalog")
+    assert found == {"facts": 1, "correct": False}
+
+
 def test_closures_that_differ_without_a_reason_are_not_correct(tmp_path: Path) -> None:
     """A literal may be a subject, and have spaces as an object too."""
     type_, integer = f"<{RDF}type>", f"<{XSD}integer>"
@@ -489,10 +541,10 @@ def test_closures_that_differ_without_a_reason_are_not_correct(tmp_path: Path) -
     ours, theirs = tmp_path / "ours.nt", tmp_path / "theirs.nt"
     ours.write_text(common + f'"7"^^{integer} {type_} <{XSD}long> .\n')
     theirs.write_text(common)
-    found = reasoners.differences(ours, theirs)
+    found = reasoners.differences(ours, theirs, owlrl_peer.explained)
     assert found["correct"]
     assert list(found["differ"].values()) == [1]
     theirs.write_text(common + "<urn:a> <urn:p> <urn:c> .\n")
-    found = reasoners.differences(ours, theirs)
+    found = reasoners.differences(ours, theirs, owlrl_peer.explained)
     assert not found["correct"]
     assert found["differ"]["without a reason"] == 1

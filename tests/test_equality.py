@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import corollary.knowledge_base.equality as by_representatives
 from corollary.algorithms.constraints import inconsistencies
 from corollary.algorithms.seminaive import materialize
 from corollary.core.changes import Changes
 from corollary.core.connected import components
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
+from corollary.core.tuning import UNLIMITED
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base import KnowledgeBase
@@ -26,6 +26,7 @@ from corollary.lang.syntax import Atom
 from corollary.rdf import rules
 from corollary.rdf.classes import Classes
 from corollary.rdf.equality import SAME_AS, without_equality
+from corollary.testing import thresholds
 from tests.equality import (
     EQUALITY,
     PREFIX,
@@ -193,17 +194,13 @@ def test_oracle_of_random_streams(seed: int) -> None:
     replay(equality_stream(seed, commits=3), oracle=True)
 
 
-@pytest.mark.parametrize("followed", [0.0, 0.25, 100.0])
+@pytest.mark.parametrize("ratio", [0, 4, UNLIMITED])
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
-def test_random_streams(followed: float, seed: int) -> None:
-    """Whether all derived equalities are found again, or only those that may be lost."""
-    usual = by_representatives._FOLLOWED
-    by_representatives._FOLLOWED = followed
-    try:
+def test_random_streams(ratio: int, seed: int) -> None:
+    """Whether only the equalities that may be lost are found again, or all derived ones."""
+    with thresholds(lost_equalities_ratio=ratio):
         replay(equality_stream(seed)).maintainer.verify()
-    finally:
-        by_representatives._FOLLOWED = usual
 
 
 @pytest.mark.parametrize("algorithm", ["bf", "dred", "bf-c", "dred-c", "fp", "rematerialize"])

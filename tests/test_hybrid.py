@@ -18,7 +18,9 @@ from corollary.knowledge_base.verify import verify_store
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, Atom, Literal, Rule, Variable
+from corollary.testing import random_thresholds, thresholds
 from tests.engines.factories import marks
+from tests.fuzz.hybrid import check_variable_heads
 from tests.ontologies import Stream, streams, triples
 from tests.test_specialize import RULES
 
@@ -127,6 +129,82 @@ def test_rules_written_out_or_not(specialize: bool) -> None:
     both.change(UNIVERSITY)
     both.same("[?s, ?p, ?o]", "[?x, a, <Person>]", "[<bob>, ?p, ?o]", "[?s, ?p, <lab>]")
     both.same("[<lab>, <member>, ?x]", "[<lab>, <partOf>, <town>]", "[?x, ?p, ?x]", "[?x, ?x, ?y]")
+
+
+KINDS_OF_CLASSES = "[?x, a, ?d] :- [?c, <kind>, ?d], [?x, a, ?c] ."
+ALIASES = "[?x, ?q, ?y] :- [?p, <alias>, ?q], [?x, ?p, ?y] ."
+A_KIND = "[<C>, <kind>, <D>] . [<a>, a, <C>] ."
+AN_ALIAS = "[<q>, <alias>, <p>] . [<a>, <q>, <b>] ."
+
+
+@pytest.mark.parametrize(
+    ("rules", "facts", "derived"),
+    [
+        (f"{KINDS_OF_CLASSES} [?x, a, <E>] :- [?x, a, <D>] .", A_KIND, "[<a>, a, <E>]"),
+        (f"{ALIASES} [?x, a, <E>] :- [?x, <p>, ?y] .", AN_ALIAS, "[<a>, a, <E>]"),
+        (
+            f"{KINDS_OF_CLASSES} [?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c] .",
+            f"{A_KIND} [<D>, rdfs:subClassOf, <E>] .",
+            "[<a>, a, <E>]",
+        ),
+        (
+            f"{ALIASES} [?x, a, ?c] :- [?p, rdfs:domain, ?c], [?x, ?p, ?y] .",
+            f"{AN_ALIAS} [<p>, rdfs:domain, <E>] .",
+            "[<a>, a, <E>]",
+        ),
+        (f"{KINDS_OF_CLASSES} [?c, a, <Used>] :- [?x, a, ?c] .", A_KIND, "[<D>, a, <Used>]"),
+        (f"{ALIASES} [?p, a, <Used>] :- [?x, ?p, ?y] .", AN_ALIAS, "[<p>, a, <Used>]"),
+        (
+            "[?x, a, ?d] :- [?p, rdfs:domain, ?c], [?x, ?p, ?y], [?c, <kind>, ?d] ."
+            "[?x, a, <E>] :- [?x, a, <D>] .",
+            "[<p>, rdfs:domain, <C>] . [<C>, <kind>, <D>] . [<a>, <p>, <b>] .",
+            "[<a>, a, <E>]",
+        ),
+    ],
+    ids=[
+        "class by name",
+        "property by name",
+        "class of a case",
+        "property of a case",
+        "any class",
+        "any property",
+        "head of a case",
+    ],
+)
+def test_predicates_with_facts_by_variable_heads_alone(
+    rules: str, facts: str, derived: str
+) -> None:
+    """Nobody sees the facts that rules with variable heads derive on demand: others read them."""
+    both = Both(Program.parse(rules))
+    both.change(facts)
+    assert derived in both.hybrid
+    both.same("[?s, ?p, ?o]")
+    both.change(deleted=facts)
+    both.same("[?s, ?p, ?o]")
+    both.change(facts)
+    both.same("[?s, ?p, ?o]")
+
+
+def test_rule_with_too_many_cases() -> None:
+    """A rule that is not written out has a variable head."""
+    rules = """
+        _literal(?l) :- [?s, ?p, ?l], FILTER(isLiteral(?l)) .
+        [?l, a, ?d] :- [?d, a, rdfs:Datatype], _literal(?l), FILTER(hasDatatype(?l, ?d)) .
+        [?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c] .
+    """
+    with thresholds(specialized_cases_limit=2):
+        both = Both(Program.parse(rules))
+        both.change("[xsd:integer, rdfs:subClassOf, rdfs:Literal] . [<ann>, <age>, 7] .")
+        for datatypes in (["byte"], ["integer", "long", "short"]):
+            both.change("".join(f"[xsd:{name}, a, rdfs:Datatype] ." for name in datatypes))
+            both.same("[?s, ?p, ?o]")
+        assert "[7, a, rdfs:Literal]" in both.hybrid
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 10))
+def test_oracle_variable_heads(seed: int) -> None:
+    for one in range(seed, seed + 10):
+        check_variable_heads(one)
 
 
 def test_what_is_kept() -> None:
@@ -295,3 +373,8 @@ def test_stores(tmp_path: Path) -> None:
     )
     assert not verify_store(path).problems
     assert co.KnowledgeBase.open(path, at_version=1).count("[?x, a, <Agent>]") == 0
+
+
+def test_rules_change_the_schema_while_it_is_planned_again() -> None:
+    with random_thresholds(904901483):
+        check_variable_heads(3619605935)

@@ -16,16 +16,18 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.facts import ColumnarFacts
-from corollary.knowledge_base import ontology
 from corollary.knowledge_base.ontology import Specialized
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize as oracle
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom
-from corollary.rdf import plan
 from corollary.rdf.specialize import split
+from corollary.testing import random_thresholds, thresholds
+from tests.algorithms.replay import states
 from tests.ontologies import Commit, Stream, streams
+from tests.streams import stream
+from tests.variable_heads import variable_heads_case
 
 MORE = Program.parse("""
     [?y, ?p, ?x] :- [?p, a, owl:SymmetricProperty], [?x, ?p, ?y] .
@@ -192,17 +194,14 @@ def test_rules_change(all_given: list[Stream]) -> None:
 
 
 @pytest.mark.parametrize(("name", "number"), [("rhodf+", 25), ("rdfs", 3)])
-def test_many_cases_stay_general(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ontology, "MANY", 2)
-    monkeypatch.setattr(ontology, "GUARDED", 1)
-    monkeypatch.setattr(plan, "NARROW", 4)
-
+def test_many_cases_stay_general(name: str, number: int) -> None:
     @given(streams())
     @settings(max_examples=number)
     def check(given_: Stream) -> None:
         replay(RULES[name], given_)
 
-    check()
+    with thresholds(specialized_cases_limit=2, guarded_cases_limit=1, narrowed_predicates_limit=4):
+        check()
 
 
 @given(streams(), streams())
@@ -263,4 +262,21 @@ def test_knowledge_base(specialize: bool) -> None:
             "[<http://example.org/headOf>, rdfs:subPropertyOf, <http://example.org/worksFor>] ."
         )
     assert works not in kb
-    assert kb.program == co.rules("owl-rl").without_facts()
+    assert kb.program == co.rules("owl-rl")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_oracle_rule_changes(seed: int) -> None:
+    """Rules decide what belongs to a schema, so that their changes move facts in and out of it."""
+    case = variable_heads_case(seed)
+    one = stream(seed, case.program, 8, case.others)
+    with random_thresholds(seed):
+        kb = co.KnowledgeBase(case.program, specialize=True)
+        for commit, state in zip(one.commits, states(one)[1:], strict=True):
+            with kb.transaction() as tx:
+                tx.delete(list(commit.deleted))
+                tx.insert(list(commit.inserted))
+                tx.remove_rules(commit.removed)
+                tx.add_rules(commit.added)
+            assert {*decode(kb._maintainer.explicit, kb._dictionary)} == state.explicit
+            assert {*decode(kb._maintainer.facts, kb._dictionary)} == state.facts

@@ -237,3 +237,27 @@ def test_rows_of_arrow_are_committed(tmp_path: Path) -> None:
     kb = KnowledgeBase.open(tmp_path / "s")
     kb.load(pa.table({"a": [1, 2], "b": ["x", "y"]}), relation="pair")
     assert state(KnowledgeBase.open(tmp_path / "s")) == state(kb)
+
+
+def test_auxiliary_facts_are_no_results(tmp_path: Path) -> None:
+    """Stores keep those that are explicit, and show none, as knowledge bases in memory do."""
+    kb = KnowledgeBase("z(?x) :- _a(?x, ?y) . _a(1, 2) . _a(3, 4) . _a(5, 6) .")
+    kb.save(tmp_path / "s")
+    opened = KnowledgeBase.open(tmp_path / "s")
+    assert (
+        (opened.count("_a"), opened.count("z"), opened.count())
+        == (0, 3, 3)
+        == (
+            kb.count("_a"),
+            kb.count("z"),
+            kb.count(),
+        )
+    )
+    with opened.transaction() as tx:
+        tx.delete("_a(5, 6) .")
+    assert [(sign, str(atom.relation)) for sign, atom in tx.changes] == [("-", "z")]
+    for again in (opened, KnowledgeBase.open(tmp_path / "s")):
+        assert (again.count("_a"), again.count("z"), again.count()) == (0, 2, 2)
+    with opened.transaction() as tx:
+        tx.insert("_a(7, 8) .")
+    assert KnowledgeBase.open(tmp_path / "s").facts("z")["arg0"].to_pylist() == ["1", "3", "7"]

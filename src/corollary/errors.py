@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 # Every code that can reach a user, with its one-line meaning; docs/errors.md explains each with an
 # example, and a test keeps the two lists equal.
@@ -52,6 +53,11 @@ CODES: dict[str, str] = {
     "E320": "malformed RDF statement",
     "E321": "unknown RDF syntax",
     "E322": "source that holds no triples",
+    "E323": "XML entity that is not a short text",
+    "E324": "term, line or row that is too long",
+    "E325": "input nested too deeply",
+    "E326": "input file above the limit",
+    "E327": "input that expands too much",
     "E330": "scale that a dataset does not have",
     "E340": "fact that is not in the materialization",
     "E341": "data that cannot be taken as facts or rules",
@@ -64,6 +70,8 @@ CODES: dict[str, str] = {
     "E405": "stopped by a limit",
     "E406": "not enough memory",
     "E407": "state that is not what it should be",
+    "E408": "Spark in a forked process",
+    "E409": "more rule instances than can be counted",
     "E430": "file that is there already",
     "E500": "no store",
     "E501": "store of a newer format",
@@ -75,6 +83,8 @@ CODES: dict[str, str] = {
     "E507": "commit that a store cannot take",
     "E508": "malformed RDF Patch",
     "E509": "store that is not what follows from its facts",
+    "E510": "address where no store can be",
+    "E511": "name that a relation cannot have",
     "E540": "stage on Spark that failed",
     "E541": "nothing at a path",
     "E542": "no space left on a disk of the cluster",
@@ -91,11 +101,50 @@ CODES: dict[str, str] = {
     "E564": "arguments of a query that do not fit together",
     "E565": "answer that is not written into a folder",
     "E566": "folder for an answer that is there already",
+    "E567": "value that is too large to compute",
     "E580": "unknown mode of a knowledge base",
     "E581": "hybrid mode with representatives of equal terms",
     "E582": "patterns to materialize where everything is",
     "E583": "proof tree of a query that is not unfolded",
 }
+
+
+# Every code of a warning, with its one-line meaning; docs/warnings.md explains each.
+WARNINGS: dict[str, str] = {
+    "W101": "named graphs merged into one",
+    "W102": "imports that are not followed",
+    "W103": "axioms that no rule reads",
+    "W104": "groups of an aggregate without a result",
+    "W105": "first row of a table that looks like a header",
+}
+
+
+UNREADABLE = "check the name, and that you may read it"  # the hint of E301
+
+
+class CorollaryWarning(UserWarning):
+    """Part of the input has no effect, or another one than its author may expect."""
+
+    def __init__(self, code: str, message: str, hint: str, *, count: int, file: str | None) -> None:
+        super().__init__(code, message, hint, count, file)
+        self.code, self.message, self.hint = code, message, hint
+        self.count, self.file = count, file
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}; {self.hint}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+    def as_json(self) -> dict[str, object]:
+        """The warning as `--json` prints it."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+            "count": self.count,
+            "file": self.file,
+        }
 
 
 @dataclass(frozen=True)
@@ -116,7 +165,9 @@ class Source:
             data = Path(path).read_bytes()
         except OSError as error:
             reason = error.strerror or str(error)
-            raise InvalidInput("E301", f"cannot read {path}: {reason}", file=str(path)) from None
+            raise InvalidInput(
+                "E301", f"cannot read {path}: {reason}", UNREADABLE, file=str(path)
+            ) from None
         try:
             return cls(str(path), data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
@@ -232,6 +283,11 @@ class CorollaryError(Exception):
         self.code, self.message, self.hint = code, message, hint
         self.file, self.line, self.column = file, line, column
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with `args`, the message alone. An error that cannot be
+        # unpickled hangs a `multiprocessing.Pool`.
+        return _unpickled, (type(self), self.args, self.__dict__)
+
     def render(self) -> str:
         """The error as shown on a terminal."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
@@ -252,14 +308,34 @@ class CorollaryError(Exception):
         }
 
 
+def _unpickled(
+    kind: type[CorollaryError], arguments: tuple[Any, ...], state: dict[str, Any]
+) -> CorollaryError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(state)
+    return error
+
+
 class OperationFailed(CorollaryError):
     """A correct request that could not be carried out."""
+
+
+class LimitReached(OperationFailed):
+    """A limit has stopped the work; `limit` is the flag and its value."""
+
+    def __init__(self, limit: str, outcome: str = "the result is incomplete") -> None:
+        super().__init__("E405", f"stopped by {limit}: {outcome}")
+        self.limit = limit
 
 
 class InvalidInput(CorollaryError):
     """The input is wrong: the user can mend it."""
 
     exit_status = 2
+
+
+_MOST_SHOWN = 1000  # mistakes of one text: a damaged line may have one in every character
 
 
 class InvalidProgram(InvalidInput):
@@ -281,13 +357,16 @@ class InvalidProgram(InvalidInput):
         return self.render()
 
     def render(self) -> str:
-        shown = [diagnostic.render() for diagnostic in self.diagnostics]
-        if len(shown) > 1:
+        shown = [diagnostic.render() for diagnostic in self.diagnostics[:_MOST_SHOWN]]
+        if len(self.diagnostics) > len(shown):
+            shown.append(f"{len(self.diagnostics):,} errors, of which the first are shown")
+        elif len(shown) > 1:
             shown.append(f"{len(shown)} errors")
         return "\n".join(shown)
 
     def as_json(self) -> dict[str, object]:
-        return super().as_json() | {"errors": [d.as_json() for d in self.diagnostics]}
+        shown = [diagnostic.as_json() for diagnostic in self.diagnostics[:_MOST_SHOWN]]
+        return super().as_json() | {"errors": shown}
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

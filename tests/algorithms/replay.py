@@ -53,6 +53,7 @@ class Player:
     ) -> None:
         self.dictionary = Dictionary()
         self.reason = ""  # of the last update
+        self._coarse, self._modules = coarse, modules
         self.engine = make(self.dictionary)
         self.maintainer: Maintainer[Any] = Maintainer(
             program.without_facts(),
@@ -62,6 +63,20 @@ class Player:
             coarse=coarse,
             modules=modules,
         )
+
+    def reopen(self) -> None:
+        """Begin with the facts that are known, as a process does that opens a store."""
+        now = self.maintainer
+        self.maintainer = Maintainer(
+            now.program,
+            now.explicit,
+            self.engine,
+            algorithm=now.algorithm,
+            coarse=self._coarse,
+            modules=self._modules,
+            known=now.facts,
+        )
+        self.maintainer.begin()
 
     def encode(self, atoms: Iterable[Atom]) -> Any:
         return self.engine.facts(encode(atoms, self.dictionary))
@@ -96,15 +111,19 @@ def replay(
     *,
     coarse: bool = False,
     modules: bool = True,
+    reopen: bool = False,
 ) -> Iterator[Player]:
     """Play a stream and compare with the oracle; yields after every commit.
 
-    Counting ends where a program is recursive.
+    Counting ends where a program is recursive. With `reopen`, every commit is made by a maintainer
+    that begins with known facts.
     """
     try:
         player = Player(make, stream.program, algorithm, coarse=coarse, modules=modules)
         for number, commit in enumerate(stream.commits):
             before, after = wanted[number], wanted[number + 1]
+            if reopen:
+                player.reopen()
             changes = player.play(commit)
             where = f"{algorithm}, commit {number + 1}"
             assert player.facts == after.facts, where

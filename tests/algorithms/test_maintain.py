@@ -19,6 +19,7 @@ from corollary.errors import InvalidInput, InvalidProgram, OperationFailed
 from corollary.lang import reference
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Rule
+from corollary.testing import thresholds
 from tests.algorithms.replay import Player
 from tests.dense import composition, dense_program
 from tests.engines.conformance import Sets
@@ -411,7 +412,6 @@ def test_auto_counts_what_rules_read() -> None:
 def test_auto_gives_up_a_search_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock by which Backward/Forward takes a second for every step, and DRed none."""
     ticks = iter(range(10**9))
-    monkeypatch.setattr("corollary.algorithms.choose._HARD", 4)
     monkeypatch.setattr("corollary.algorithms.choose.perf_counter", lambda: next(ticks))
     halves = [(a, b) for half in (0, 10) for a in range(half, half + 10) for b in (half, half + 3)]
     program = Program.parse(
@@ -420,7 +420,9 @@ def test_auto_gives_up_a_search_that_takes_too_long(monkeypatch: pytest.MonkeyPa
     )
     gone = Commit(deleted=facts("r(0, 10) ."))
     player = Player(columnar, program, "auto", modules=False)
-    assert reason(player, gone) == "DRed, faster than Backward/Forward, in 1 stratum with recursion"
+    with thresholds(hard_search_facts_limit=4):
+        said = reason(player, gone)
+    assert said == "DRed, faster than Backward/Forward, in 1 stratum with recursion"
     modular = Player(columnar, program, "auto")
     said = reason(modular, gone)
     assert said == "modules in 1 stratum"

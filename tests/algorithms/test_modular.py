@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.algorithms import seminaive, updating
+from corollary.algorithms import seminaive
 from corollary.algorithms.maintain import KINDS
 from corollary.algorithms.modular.recognize import recognized
 from corollary.core.compile import compile_rule
@@ -14,6 +14,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.lang import reference
 from corollary.lang.program import Program
+from corollary.testing import thresholds
 from tests.algorithms.replay import replay, states
 from tests.dense import SYMMETRIC, TRANSITIVE, composition, modular_program
 from tests.engines.factories import ENGINES, marks
@@ -94,20 +95,26 @@ def test_streams(algorithm: str, coarse: bool) -> None:
 
 
 @pytest.mark.parametrize("algorithm", MODULAR)
-@pytest.mark.parametrize("change", [0, 10**9], ids=["small changes", "large changes"])
-def test_modules_to_which_much_is_given(
-    algorithm: str, change: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Their states are not kept; strata are updated without them, or closed again."""
-    monkeypatch.setattr(updating, "_FEW", 0)
-    monkeypatch.setattr(updating, "_CHANGE", change)
-    for seed in range(30):
+def test_streams_over_reopened_facts(algorithm: str) -> None:
+    """Modules find out what is given to them, by rules with variable properties too."""
+    for seed in range(10):
         found = stream(seed, modular_program(seed))
-        for coarse in (False, True):
-            for player in replay(
-                ENGINES["columnar"], found, algorithm, states(found), coarse=coarse
-            ):
-                player.maintainer.verify()
+        for player in replay(ENGINES["columnar"], found, algorithm, states(found), reopen=True):
+            player.maintainer.verify()
+
+
+@pytest.mark.parametrize("algorithm", MODULAR)
+@pytest.mark.parametrize("change", [0, 10**9], ids=["small changes", "large changes"])
+def test_modules_to_which_much_is_given(algorithm: str, change: int) -> None:
+    """Their states are not kept; strata are updated without them, or closed again."""
+    with thresholds(module_given_facts_minimum=0, module_change_facts=change):
+        for seed in range(10):
+            found = stream(seed, modular_program(seed))
+            for coarse in (False, True):
+                for player in replay(
+                    ENGINES["columnar"], found, algorithm, states(found), coarse=coarse
+                ):
+                    player.maintainer.verify()
 
 
 @pytest.mark.parametrize("engine", [pytest.param("spark", marks=marks("spark"))])

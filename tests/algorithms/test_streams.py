@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.engines.columnar import dense, linear, relation
+from corollary.engines.columnar import linear
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
+from corollary.testing import thresholds
 from tests.algorithms.replay import replay, states
 from tests.dense import composition
 from tests.engines.factories import ENGINES, marks
-from tests.fuzz import check
+from tests.fuzz.streams import check
 from tests.streams import Commit, Stream, stream
 
 
@@ -40,14 +41,15 @@ def test_random_graphs(seed: int) -> None:
 @pytest.mark.parametrize("path", ["keys", "bits"])
 def test_dead_keys_on_every_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small sets are compacted when something is deleted; here dead keys stay, as in large ones."""
-    monkeypatch.setattr(relation, "_SPARSE", 1)
+    limits = {"tombstone_ratio": 1}
     if path == "bits":
-        monkeypatch.setattr(dense, "_LEAST", 0)
+        limits["bit_matrix_pairs_minimum"] = 0
         monkeypatch.setattr(linear, "finish", lambda *arguments: None)
-    for seed in range(12):
-        check(stream(seed, composition(seed)))
-        if path == "keys":
-            check(stream(seed))
+    with thresholds(**limits):
+        for seed in range(12):
+            check(stream(seed, composition(seed)))
+            if path == "keys":
+                check(stream(seed))
 
 
 def test_the_streams_hold_what_they_should() -> None:

@@ -89,7 +89,7 @@ def test_queries_from_files_and_stdin(
     assert capsys.readouterr().out == expected
     path.write_text("SELECT ?x\n{ ?x }", encoding="utf-8")
     assert main(["query", str(path), "--data", data, "--quiet"]) == 2
-    assert f"{path}:2:3: E560" in capsys.readouterr().err
+    assert f"{path}:2:6: E560" in capsys.readouterr().err
 
 
 def test_the_plan(data: str, capsys: pytest.CaptureFixture[str]) -> None:

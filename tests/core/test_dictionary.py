@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corollary.core import dictionary as dictionary_module
 from corollary.core.dictionary import Dictionary
 from corollary.core.term_store import Spans, spans_of_array, spans_of_texts
 from corollary.core.terms import LANG_STRING, canonical, term_of, text_of
 from corollary.errors import OperationFailed
 from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
+from corollary.testing import thresholds
 from tests.strategies import wild_constants
 
 _texts = st.text(max_size=12)
@@ -70,9 +70,8 @@ _terms = st.lists(st.one_of(st.sampled_from(_common), anything), max_size=8)
 @given(st.lists(st.tuples(st.booleans(), _terms), max_size=6), st.booleans())
 def test_oracle_simple_dictionary(steps: list[tuple[bool, list[Constant]]], forget: bool) -> None:
     simple, dictionary = Simple(), Dictionary()
-    with pytest.MonkeyPatch.context() as patch:
-        if forget:  # values of terms that are held as texts
-            patch.setattr(dictionary_module, "_REMEMBERED", 2)
+    # Forget the values of terms that are held as texts.
+    with thresholds(**({"remembered_terms_limit": 2} if forget else {})):
         for as_texts, terms in steps:
             if as_texts:
                 array = pa.array(map(text_of, terms), pa.string())

@@ -13,6 +13,7 @@ from corollary.core.partial import PartialDictionary
 from corollary.core.terms import term_of
 from corollary.errors import OperationFailed
 from corollary.lang.syntax import IRI, XSD, Constant, Literal
+from corollary.testing import thresholds
 
 CONSTANTS = st.sampled_from(
     [
@@ -34,8 +35,15 @@ def partial(texts: list[str], known: dict[Constant, int]) -> PartialDictionary:
     )
 
 
-@given(st.lists(CONSTANTS), st.lists(CONSTANTS), st.integers(0, 5))
-def test_differential_ids(first: list[Constant], then: list[Constant], known: int) -> None:
+@given(st.lists(CONSTANTS), st.lists(CONSTANTS), st.integers(0, 5), st.integers(0, 4))
+def test_differential_ids(
+    first: list[Constant], then: list[Constant], known: int, room: int
+) -> None:
+    with thresholds(remembered_texts_limit=room, remembered_terms_limit=room):
+        compare(first, then, known)
+
+
+def compare(first: list[Constant], then: list[Constant], known: int) -> None:
     whole = Dictionary()
     whole.encode(first)
     texts = whole.texts_from(0).to_pylist()

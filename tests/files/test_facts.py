@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from pyarrow import feather, parquet
 
+from corollary import KnowledgeBase
+from corollary.cli.main import main
 from corollary.core.terms import text_of
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.files.cells import read_cell, write_cell
-from corollary.files.facts import FORMATS, Table, read_facts, write_facts
+from corollary.files.facts import FORMATS, Table, read_facts, read_table, write_facts
 from corollary.knowledge_base.folders import read_folder
 from corollary.lang.program import Program
 from corollary.lang.syntax import IRI, TRIPLE, XSD, Atom, BlankNode, Constant, Literal
@@ -216,6 +218,34 @@ def test_unreadable_typed_files(
     assert expected in message(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["s3:y", "file:y", "http:z", "outs3:x", "gs:", "a%20b"])
+@pytest.mark.parametrize("format_", FORMATS)
+def test_folders_named_like_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, format_: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.dl").write_text("path(?x, ?y) :- edge(?x, ?y) . edge(1, 2) .")
+    assert main(["run", "p.dl", "--out", name, "--format", format_]) == 0
+    assert {path.name for path in Path(name).iterdir()} == {f"edge.{format_}", f"path.{format_}"}
+    Path("q.dl").write_text("copy(?x) :- edge(?x, ?y) .")
+    assert main(["run", "q.dl", "--facts", name, "--out", "out"]) == 0
+    assert Path("out/copy.facts").read_text() == "1\n"
+    Path(f"{name}/edge.{format_}").rename(f"{name}.{format_}")
+    kb = KnowledgeBase()
+    kb.load(f"{name}.{format_}", relation="edge")
+    assert kb.count("edge") == 1
+
+
 def test_damaged_parquet(tmp_path: Path) -> None:
     (tmp_path / "edge.parquet").write_bytes(b"PAR1 and nothing else")
     assert "E301: cannot read FOLDER/edge.parquet" in message(tmp_path)
+
+
+def test_parquet_whose_texts_are_no_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "p.parquet"
+    texts = pa.array(["<urn:a>", "<urn:zz>"])
+    parquet.write_table(pa.table({"a": texts}), path, compression="none", write_statistics=False)
+    path.write_bytes(path.read_bytes().replace(b"urn:zz", b"urn:z\xd5"))
+    with pytest.raises(InvalidInput) as caught:
+        read_table(path, "p", 1)
+    assert (caught.value.code, caught.value.file) == ("E301", str(path))

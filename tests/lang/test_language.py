@@ -63,7 +63,7 @@ def test_language_tags_and_blank_nodes() -> None:
     fact = only_fact('p("chat"@fr-CA, _:b1) .')
     literal, blank = fact.terms
     assert isinstance(literal, Literal)
-    assert literal.language == "fr-CA"
+    assert literal.language == "fr-ca"
     assert repr(blank) == "BlankNode(label='b1')"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyoxigraph as ox
 from hypothesis import strategies as st
 
@@ -12,10 +14,10 @@ VARIABLES = ("?a", "?b", "?c", "?d")
 iris = st.sampled_from([f":n{number}" for number in range(5)])
 properties = st.sampled_from([":p", ":q", ":r"])
 _LITERALS = (
-    *("1", "2", "10", "1.0", "1.5", "2e0", "-3"),
+    *("1", "2", "10", "1.0", "1.5", "2e0", "-3", "-1.5", "+2", "-1e0"),
     *('"01"^^xsd:integer', '"1"^^xsd:int', '"9007199254740993"^^xsd:integer'),
     *('"9007199254740992.0"^^xsd:decimal', '"0.1"^^xsd:decimal', '"0.1"^^xsd:double'),
-    *('"a"', '"b"', '"1"', '""', '"a"@en', '"a"@fr', '"B"@EN'),
+    *('"a"', '"b"', '"1"', '""', '"a"@en', '"a"@EN', '"a"@fr', '"B"@EN', '"x"@eN-Us'),
     *("true", "false", '"x"^^xsd:integer', '"x"^^:unknown', '"y"^^:unknown'),
     *('"2020-01-01T00:00:00Z"^^xsd:dateTime', '"2020-01-01T01:00:00+01:00"^^xsd:dateTime'),
 )
@@ -134,6 +136,18 @@ def expressions(draw: st.DrawFn, depth: int = 2, exists: bool = True) -> str:
 
 
 @st.composite
+def values_blocks(draw: st.DrawFn) -> str:
+    """VALUES with any number of variables and rows, none included."""
+    names = draw(st.lists(variables, unique=True, max_size=3))
+    cell = st.one_of(iris, constants, st.just("UNDEF"))
+    rows = draw(st.lists(st.tuples(*[cell] * len(names)), max_size=3))
+    if len(names) == 1 and draw(st.booleans()):
+        return f"VALUES {names[0]} {{ {' '.join(row[0] for row in rows)} }}"
+    listed = " ".join(f"({' '.join(row)})" for row in rows)
+    return f"VALUES ({' '.join(names)}) {{ {listed} }}"
+
+
+@st.composite
 def patterns(
     draw: st.DrawFn, depth: int = 2, predicates: st.SearchStrategy[str] = properties
 ) -> str:
@@ -157,13 +171,40 @@ def patterns(
             elif kind == "group":
                 parts.append(f"{{ {inner} }}")
             elif kind == "values":
-                cell = st.one_of(iris, constants, st.just("UNDEF"))
-                rows = draw(st.lists(st.tuples(cell, cell), min_size=1, max_size=2))
-                listed = " ".join(f"({one} {two})" for one, two in rows)
-                parts.append(f"VALUES (?a ?c) {{ {listed} }}")
+                parts.append(draw(values_blocks()))
             else:
                 chosen = " ".join(draw(st.sets(variables, min_size=1)))
                 parts.append(f"{{ SELECT DISTINCT {chosen} {{ {inner} }} }}")
     if draw(st.booleans()):
         parts.append(f"FILTER({draw(expressions())})")
     return " ".join(parts)
+
+
+# Names that SQL would not take, or not tell apart; `x` is theirs too.
+_NAMES = (
+    "1",
+    "9lives",
+    "_",
+    "_1",
+    "x",
+    "X",
+    "v0",
+    "V0",
+    "r1",
+    "select",
+    "unit",
+    "\u00e9",
+    "n" * 80,
+)
+
+
+@st.composite
+def renamings(draw: st.DrawFn) -> dict[str, str]:
+    """Other names for the variables."""
+    chosen = draw(st.permutations(_NAMES))
+    return dict(zip(VARIABLES, (f"?{name}" for name in chosen), strict=False))
+
+
+def renamed(text: str, names: dict[str, str]) -> str:
+    """A query with its variables renamed."""
+    return re.sub(r"\?[a-d]\b", lambda match: names[match[0]], text)

@@ -166,10 +166,10 @@ def test_construct_makes_triples_only(kb: KnowledgeBase) -> None:
 @pytest.mark.parametrize(
     ("query", "code", "column"),
     [
-        ("SELECT ?x { ?x :p }", "E560", 13),
+        ("SELECT ?x { ?x :p }", "E560", 19),
         ("SELECT ?x { ?x nowhere:p ?y }", "E560", 16),
         ("SELECT ?x ?y { ?x :p ?y } GROUP BY ?x", "E560", 11),
-        ("SELECT * { ?x :p ?y BIND(1 AS ?y) }", "E560", 18),
+        ("SELECT * { ?x :p ?y BIND(1 AS ?y) }", "E560", 31),
         ("SELECT * { SERVICE <http://e/> { ?x ?p ?y } }", "E561", 12),
         ("SELECT * FROM <http://e/g> { ?x ?p ?y }", "E561", 10),
         ("INSERT DATA { <a> <b> <c> }", "E561", 1),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyoxigraph as ox
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
@@ -72,3 +73,11 @@ def test_patterns(turtle: str, drawn: list[str]) -> None:
         query = f"SELECT ?a ?b ?c ?d {{ {pattern} }}"
         note(query)
         assert ours(kb, query) == theirs(store, query)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(3))
+def test_the_fuzzing_lane(number: int) -> None:
+    from tests.fuzz.sparql import run
+
+    assert run(number)["queries"] > 0

@@ -24,6 +24,7 @@ DATA = """
 :a :p :b . :b :p :c . :c :p :a . :d :p :d . :a :q "x" , "y"@en . :b :q 3 . :c :q 4.5 , "03"^^:z .
 :a a :C . :b a :C . :d a :D . :d :age 30 . :a :age 7 . :a :r _:x . _:x :s [ :t _:x ] .
 """
+LISTED = " ".join(f"({n} {-n})" if n % 3 else "(UNDEF UNDEF)" for n in range(400))
 QUERIES = {
     "optional": "SELECT * { ?x :p ?y OPTIONAL { ?x :age ?n FILTER(?n > 10) } }",
     "union and filter": "SELECT * { { ?x :q ?v } UNION { ?x a ?v }"
@@ -46,6 +47,20 @@ QUERIES = {
     "no groups": "SELECT (COUNT(DISTINCT ?x) AS ?n) (MAX(?w) AS ?m) { ?x :p ?y }",
     "sub-query": "SELECT ?x ?y { ?x :p ?y { SELECT ?x { ?x :age ?n } ORDER BY DESC(?n) LIMIT 1 } }",
     "distinct": "SELECT DISTINCT (STR(?v) AS ?s) { ?x :q ?v }",
+    "names": "SELECT * { ?1 :p ?9lives . _:1_2 :p ?1 OPTIONAL { ?1 :age ?_1 FILTER(?_1 > 8) } }",
+    "scopes": "SELECT * { ?x :p ?y MINUS { ?x a ?c } FILTER NOT EXISTS { ?x :age ?n } }",
+    "tags": 'SELECT * { ?x :q "y"@EN ; :q ?v VALUES ?v { "y"@eN } FILTER(sameTerm(?v, "y"@En)) }',
+    "signed numbers": "SELECT * { VALUES ?v { -1 -1.0 +2 } BIND(?v * -2 AS ?w) }",
+    "values without variables": "SELECT * { ?x :p ?y VALUES () { () () } }",
+    "no values": "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z VALUES () { } } }",
+    "many values": f"SELECT * {{ ?x :age ?n VALUES (?n ?m) {{ {LISTED} }} }}",
+    "many alternatives": "SELECT * { ?x :age ?n FILTER("
+    f"{' || '.join(f'?n = {n}' for n in range(300))}) }}",
+    "many expressions": "SELECT * { ?x :age ?n FILTER("
+    f"{' || '.join(f'?n + 1 = {n}' for n in range(300))}) }}",
+    "unknown datatypes": 'SELECT ?v { ?x :q ?v FILTER(?v != "03"^^:z) }',
+    "large numbers": f"SELECT (?n * {'9' * 5000} AS ?m) {{ ?x :age ?n }}",
+    "large numbers in order": "SELECT (MAX(?n + 9007199254740992) AS ?m) { ?x :age ?n }",
 }
 
 

@@ -22,7 +22,7 @@ from corollary.core.terms import text_of
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import IRI, TRIPLE, TYPE
+from corollary.lang.syntax import IRI, RDF, TRIPLE, TYPE, Literal
 from corollary.rdf.files import SUFFIXES
 from corollary.rdf.formats import Progress, Triples, read, read_text, write
 from corollary.rdf.library import LIBRARY
@@ -445,3 +445,62 @@ def test_json_ld_with_a_context() -> None:
     dictionary = Dictionary()
     triples = read_text(json.dumps(document), dictionary, format="json-ld")
     assert texts(triples, dictionary) == [("<urn:s>", "<urn:name>", '"Ada"')]
+
+
+_XML = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"
+ xmlns="http://d/"><rdf:Description rdf:about="http://e/a">{}</rdf:Description></rdf:RDF>"""
+
+
+@pytest.mark.parametrize(
+    ("content", "canonical"),
+    [
+        ("plain", "plain"),
+        ("a &amp; b &gt; <![CDATA[<c>]]>", "a &amp; b &gt; &lt;c&gt;"),
+        ("<b z='1' a=\"2\"/>", '<b xmlns="http://d/" a="2" z="1"></b>'),
+        ('<e:b xmlns=""><c/></e:b>', '<e:b xmlns:e="http://e/"><c></c></e:b>'),
+        ("<b x='&#10;&lt;'/>&#13;", '<b xmlns="http://d/" x="&#xA;&lt;"></b>&#xD;'),
+        ("<e:b xmlns:e='http://other/'/>", '<e:b xmlns:e="http://other/"></e:b>'),
+    ],
+)
+def test_xml_literals_are_canonical(tmp_path: Path, content: str, canonical: str) -> None:
+    path = tmp_path / "literal.rdf"
+    path.write_text(_XML.format(f'<e:p rdf:parseType="Literal">{content}</e:p>'), "utf-8")
+    dictionary = Dictionary()
+    triples = read(path, dictionary)
+    (literal,) = dictionary.terms(triples.object.tolist())
+    assert literal == Literal(canonical, RDF + "XMLLiteral")
+
+
+def test_equal_xml_literals_are_one_term(tmp_path: Path) -> None:
+    path = tmp_path / "literals.rdf"
+    properties = "".join(
+        f'<e:p rdf:parseType="Literal">{content}</e:p>'
+        for content in ("<b z='1' a='2'/>", '<b a="2" z="1"></b>', "<b\na='2'  z='1' />")
+    )
+    path.write_text(_XML.format(properties), "utf-8")
+    assert len(set(read(path, Dictionary()).object.tolist())) == 1
+
+
+@pytest.mark.parametrize("syntax", ["turtle", "n-triples", "rdf/xml", "json-ld"])
+def test_language_tags_are_in_lower_case(syntax: str) -> None:
+    text = {
+        "rdf/xml": _XML.format('<e:p xml:lang="EN-us">x</e:p><e:p xml:lang="en-US">x</e:p>'),
+        "json-ld": json.dumps(
+            {
+                "@id": "http://e/a",
+                "http://e/p": [{"@value": "x", "@language": tag} for tag in ("EN-us", "en-US")],
+            }
+        ),
+    }.get(syntax, '<http://e/a> <http://e/p> "x"@EN-us .\n<http://e/a> <http://e/p> "x"@en-US .\n')
+    dictionary = Dictionary()
+    triples = read_text(text, dictionary, format=syntax)
+    assert set(dictionary.texts(triples.object).to_pylist()) == {'"x"@en-us'}
+
+
+@pytest.mark.parametrize("iri", ["urn:\udce7", "urn:a b", 'urn:"', "urn:\\"])
+def test_prefixes_that_turtle_cannot_write(iri: str) -> None:
+    dictionary = Dictionary()
+    prefixes = {"bad": iri, "good": "urn:"}
+    assert len(read_text("good:s good:p good:o .", dictionary, prefixes=prefixes)) == 1
+    with pytest.raises(InvalidInput, match=r"prefix"):
+        read_text("bad:s good:p good:o .", dictionary, prefixes=prefixes)

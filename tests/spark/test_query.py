@@ -170,6 +170,16 @@ def test_what_is_there_is_left_alone(
         assert caught.value.code == "E566"
 
 
+def test_numbers_that_are_too_large_are_an_error(
+    stores: tuple[str, KnowledgeBase, SparkStore],
+) -> None:
+    steps = " ".join(f"BIND(?x{n} * ?x{n} AS ?x{n + 1})" for n in range(20))
+    with pytest.raises(CorollaryError) as caught:
+        stores[2].collect(f"SELECT * {{ ?s :age ?n BIND(?n * 1000 AS ?x0) {steps} }}")
+    assert caught.value.code == "E567"
+    assert "100,000 digits" in caught.value.message
+
+
 def test_a_failure_leaves_nothing(
     stores: tuple[str, KnowledgeBase, SparkStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

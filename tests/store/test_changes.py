@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import uuid
 from pathlib import Path
 
 import pytest
 
 from corollary import KnowledgeBase
+from corollary.cli.main import main
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.differences import changes_since, diff
 from corollary.knowledge_base.verify import verify_store
@@ -68,6 +70,16 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Store:
             if number == 9:
                 tx.remove_rules("path(?y, ?x) :- path(?x, ?y) .")
     return Store.open(path)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "arrow", "rdfp", "text", "nt"])
+def test_differences_in_a_file_named_like_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    KnowledgeBase("p(1) .").save("s")
+    assert main(["diff", "s", "0", "1", "--format", format_, "--out", "s3:y"]) == 0
+    assert Path("s3:y").exists()
 
 
 def test_changes_lead_from_any_version_to_any_other(history: Store) -> None:
@@ -152,7 +164,7 @@ def test_compaction_changes_files_only(tmp_path: Path, monkeypatch: pytest.Monke
 def test_files_of_a_writer_at_work_are_left_alone(tmp_path: Path) -> None:
     KnowledgeBase("p(1) .").save(tmp_path / "s")
     store = Store.open(tmp_path / "s")
-    stray = tmp_path / "s" / "facts" / "part-0.parquet"
+    stray = tmp_path / "s" / "facts" / f"{uuid.uuid4().hex}.parquet"
     stray.write_bytes(b"PAR1")
     assert vacuum(store) == []
     assert stray.exists()

@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from corollary import KnowledgeBase
+from corollary.core.checksum import checksum, seal, unseal
 from corollary.errors import OperationFailed
 from corollary.knowledge_base.verify import verify_store
 from corollary.store import Store
+from corollary.store.compaction import compact, vacuum
 from corollary.store.layout import TABLES
+from corollary.store.repair import repair
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "corollary.cli.main")
@@ -197,13 +200,39 @@ def test_what_verify_finds(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_lies_is_found(tmp_path: Path) -> None:
+    """Its checksums are right, so that only a comparison with the tables tells."""
     begun(tmp_path / "s")
     [path] = (tmp_path / "s" / "cache").rglob("facts.bin")
     data = bytearray(path.read_bytes())
     data[0] ^= 1
     path.write_bytes(data)
+    directory = path.with_name("directory.json")
+    content = unseal(directory.read_bytes())
+    content["files"]["facts.bin"][2] = checksum(path)
+    directory.write_text(seal(content))
     found = verify_store(tmp_path / "s")
     assert any("column cache" in problem.message for problem in found.problems)
+    assert repair(tmp_path / "s").repaired == ["cache"]
+    assert verify_store(tmp_path / "s").problems == []
+
+
+@pytest.mark.parametrize("name", ["texts.bin", "offsets.bin", "slots.bin", "facts.bin"])
+def test_a_flipped_byte_in_the_cache_is_never_believed(tmp_path: Path, name: str) -> None:
+    """Neither by an answer nor by an update, which would write a term twice."""
+    begun(tmp_path / "s")
+    [path] = (tmp_path / "s" / "cache").rglob(name)
+    data = bytearray(path.read_bytes())
+    data[next(place for place, byte in enumerate(data) if byte)] ^= 1
+    path.write_bytes(data)
+    found = verify_store(tmp_path / "s")
+    assert [(problem.code, problem.file) for problem in found.problems] == [("E503", str(path))]
+    kb = KnowledgeBase.open(tmp_path / "s")
+    edges = {(row["arg0"], row["arg1"]) for row in kb.facts("edge").to_pylist()}
+    assert edges == {("0", "1"), ("1", "2")}
+    insert(kb, "edge(2, 0) . edge(0, 1) .")
+    for version in (1, 2):
+        assert KnowledgeBase.open(tmp_path / "s", at_version=version).count("edge") == version + 1
+    assert verify_store(tmp_path / "s").problems == []
 
 
 @pytest.mark.parametrize("how", ["another store", "another size", "no directory", "other format"])
@@ -223,5 +252,35 @@ def test_a_cache_that_does_not_belong_is_not_used(tmp_path: Path, how: str) -> N
     elif how == "no directory":
         directory.unlink()
     else:
-        directory.write_text(directory.read_text().replace('"format": 1', '"format": 7'))
+        directory.write_text(seal(unseal(directory.read_bytes()) | {"format": 7}))
     assert KnowledgeBase.open(tmp_path / "s").count() == 5
+
+
+def test_compaction_and_vacuum_beside_writers(tmp_path: Path) -> None:
+    """They begin again when a writer was faster, and in the end all have succeeded."""
+    path = tmp_path / "s"
+    begun(path)
+    (tmp_path / "loop.py").write_text(
+        "import sys\n"
+        "from corollary import KnowledgeBase\n"
+        "from corollary.errors import OperationFailed\n"
+        "for number in range(12):\n"
+        "    while True:\n"
+        "        try:\n"
+        "            with KnowledgeBase.open(sys.argv[1]).transaction() as tx:\n"
+        "                tx.insert(f'edge(2, \"new {number}\") .')\n"
+        "            break\n"
+        "        except OperationFailed as error:\n"
+        "            assert error.code == 'E502', error\n"
+    )
+    environment = dict(os.environ, PYTHONPATH=str(ROOT / "src"))
+    writer = subprocess.Popen([sys.executable, tmp_path / "loop.py", path], env=environment)
+    rounds = 0
+    while writer.poll() is None:
+        compact(Store.open(path), full=True)
+        vacuum(Store.open(path), keep=3)
+        rounds += 1
+    assert writer.returncode == 0
+    assert rounds
+    assert KnowledgeBase.open(path).count("edge") == 14
+    assert verify_store(path).problems == []

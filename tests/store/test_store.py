@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from corollary.core.checksum import checksum_of
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, Atom, Literal, Rule, Variable
 from corollary.store import Statistics, Store
+from corollary.store.check import check_caches
 from corollary.store.commits import Count
 from corollary.store.layout import TERMS_SCHEMA, facts_schema
 from corollary.store.term_hash import hashes
@@ -218,12 +221,57 @@ def test_what_an_unfinished_creation_left_is_no_obstacle(tmp_path: Path) -> None
     assert Store.create(path).latest() == 0
 
 
+def test_a_store_of_an_earlier_release(store: Store) -> None:
+    """Without manifests, checksums in names and a marker; the next commit has them."""
+    first_version(store)
+    for entry in store.path.glob("*/_delta_log/*.json"):
+        lines = [json.loads(line) for line in entry.read_text().splitlines()]
+        for line in lines:
+            info = line.get("commitInfo", {})
+            info.pop("corollary.manifest", None)
+            if "corollary" in info:
+                info["corollary"] = json.dumps(json.loads(info["corollary"]) | {"format": 1})
+        text = "\n".join(map(json.dumps, lines))
+        entry.write_text(re.sub(r"([0-9a-f]{32})-[0-9a-f]{8}\.parquet", r"\1.parquet", text))
+    for file in store.path.glob("*/*.parquet"):
+        file.rename(file.with_name(f"{file.name[:32]}.parquet"))
+    (store.path / "corollary-store.json").unlink()
+    for place in (f"cache/1-{'0' * 8}/directory.json", f"chunks/{'0' * 32}.json"):
+        described = store.path / place
+        described.parent.mkdir(parents=True)
+        described.write_text('{"format": 1, "version": 1}')
+    old = Store.open(store.path)
+    assert check_caches(old) == []
+    expected = store.snapshot(1).statistics
+    assert old.snapshot().facts().num_rows == expected.facts
+    writer = old.writer()
+    writer.add_terms(pa.array(['"new"']))
+    assert writer.commit(statistics=expected) == 2
+    assert [Store.open(store.path).commit(version).format for version in (1, 2)] == [1, 2]
+    assert Store.open(store.path).facts.record(1).manifest is None
+    assert Store.open(store.path).facts.record(2).manifest is not None
+    assert Store.open(store.path).snapshot().facts().num_rows == expected.facts
+    first = store.path / "facts" / "_delta_log" / f"{1:020d}.json"
+    os.truncate(first, 0)
+    for version in (1, 2):
+        with pytest.raises(OperationFailed) as caught:
+            _ = Store.open(store.path).snapshot(version).fact_data
+        assert (caught.value.code, caught.value.file) == ("E503", str(first))
+
+
 def test_a_newer_format_is_refused(store: Store) -> None:
     first_version(store)
     path = store.path / "facts" / "_delta_log" / f"{1:020d}.json"
-    text = path.read_text()
-    assert '\\"format\\": 1' in text
-    path.write_text(text.replace('\\"format\\": 1', '\\"format\\": 99'))
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    for entry in entries:
+        if "commitInfo" in entry:
+            found = entry["commitInfo"]
+            info = json.dumps(json.loads(found["corollary"]) | {"format": 99})
+            manifest = json.loads(found["corollary.manifest"]) | {
+                "info": checksum_of(info.encode())
+            }
+            found |= {"corollary": info, "corollary.manifest": json.dumps(manifest)}
+    path.write_text("\n".join(map(json.dumps, entries)))
     with pytest.raises(OperationFailed, match="the store has format 99") as caught:
         Store.open(store.path)
     assert caught.value.code == "E501"
@@ -261,6 +309,6 @@ def test_a_damaged_log_is_named(store: Store, how: str) -> None:
     else:
         path.write_text("{" + path.read_text())
     with pytest.raises(OperationFailed) as caught:
-        Store.open(store.path)
+        Store.open(store.path).snapshot()
     assert caught.value.code == "E503"
     assert caught.value.file == str(path)

@@ -36,11 +36,9 @@ from typing import Generic
 
 from corollary.algorithms import step as common
 from corollary.algorithms.step import Removal, Step
+from corollary.algorithms.tuning import tuning
 from corollary.core.engine import F
 from corollary.core.tables import body_tables, first_rows, joined
-
-_TOGETHER = 1024  # facts whose instances are looked at in one step, or as many as there are goals
-_FEW = 8  # facts that a goal may need to be decided without being called hard
 
 
 class BackwardForward(Generic[F]):
@@ -116,8 +114,8 @@ class Search(Generic[F]):
     def prove(self, goals: F) -> Generator[int, None, None]:
         """Decide the goals: afterwards they are proved, or disproved."""
         fresh = goals.difference(self.checked)
-        self.excess -= _FEW * len(fresh)
-        together = max(_TOGETHER, len(goals))
+        self.excess -= tuning.goal_checked_facts_allowance * len(fresh)
+        together = max(tuning.backward_batch_facts, len(goals))
         while True:
             if len(fresh):
                 self._enter(fresh, goals)

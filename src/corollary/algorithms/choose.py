@@ -21,6 +21,7 @@ from corollary.algorithms import step as common
 from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.dred import DRed
 from corollary.algorithms.step import Removal, Step
+from corollary.algorithms.tuning import tuning
 from corollary.core.engine import F
 from corollary.core.statistics import Statistics
 
@@ -28,13 +29,6 @@ _WINNERS = {
     "bf": "Backward/Forward",
     "dred": "DRed, faster than Backward/Forward,",
 }
-_HARD = 1024  # facts checked beyond a few for each goal, from which on DRed enters
-
-
-# A changed fact costs an update about as much as deriving so many facts anew.
-_CHANGE = 48
-# To derive anything anew costs at least as much as to derive so many facts.
-_ANEW = 20_000
 
 
 def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances: int) -> str | None:
@@ -51,11 +45,12 @@ def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances:
     True
     """
     changed = deleted + inserted
-    if changed <= 100:
+    if changed <= tuning.rematerialize_changes_minimum:
         return None
     left = explicit - deleted + inserted
     each = (explicit + instances) / max(1, explicit)
-    if changed * max(_CHANGE, each) < each * left + _ANEW:
+    update = changed * max(tuning.change_cost_facts, each)
+    if update < each * left + tuning.rematerialize_cost_facts:
         return None
     return (
         f"derived anew: {deleted:,} of {explicit:,} explicit facts are deleted,"
@@ -97,7 +92,7 @@ class Auto(Generic[F]):
                 turn = min(spent, key=lambda name: spent[name])
             started = perf_counter()
             try:
-                hard |= next(runs[turn]) > _HARD
+                hard |= next(runs[turn]) > tuning.hard_search_facts_limit
             except StopIteration as stop:
                 removal = stop.value
             spent[turn] += perf_counter() - started

@@ -30,8 +30,8 @@ Aggregated facts are shown as a sample, each with a proof of its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic
 
@@ -42,6 +42,7 @@ from corollary.algorithms.backward_forward import BackwardForward
 from corollary.algorithms.instances import SAMPLE, Builder, Chosen, Instance, Key
 from corollary.algorithms.step import Step, finish
 from corollary.algorithms.strata import CompiledStrata
+from corollary.algorithms.tuning import tuning
 from corollary.core.compile import TRIPLES, CompiledRule, Pattern, constant_id
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F
@@ -55,10 +56,8 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Variable
 
 BUDGET = 100_000  # instances that a search looks at before it settles for less
-_TOGETHER = 64  # heads whose instances are looked for at once, so that the budget is kept
 _WIDE = 256  # instances that a head counts for in a ring of more: it may take long to find few
 _LINEAR = 10  # budgets for a linear search
-_LOOKED_AT = 1000  # instances of a rule among which one is chosen
 
 
 def explain(
@@ -98,22 +97,24 @@ class _TooWide(Exception):
     """The cone has more instances than the budget."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Stages(Generic[F]):
-    """Facts by height: `truth[k]` holds what is given or has a proof of height at most k."""
+    """Facts by height: `truth` holds what is given or has a proof, `deltas[k]` height k + 1."""
 
-    truth: list[F]
-    heights: dict[Key, int]
+    truth: F
+    deltas: list[F] = field(default_factory=list)
+    heights: dict[Key, int] = field(default_factory=dict)
 
     @property
     def height(self) -> int:
         """The greatest height."""
-        return len(self.truth) - 1
+        return len(self.deltas)
 
     def add(self, facts: F, keys: Iterable[Key]) -> None:
         """The facts of one height more."""
-        self.heights.update(dict.fromkeys(keys, len(self.truth)))
-        self.truth.append(self.truth[-1].union(facts))
+        self.deltas.append(facts)
+        self.heights.update(dict.fromkeys(keys, len(self.deltas)))
+        self.truth = self.truth.union(facts)
 
 
 def _found(stages: _Stages[F] | None) -> _Stages[F]:
@@ -197,7 +198,7 @@ class _Search(Generic[F]):
                 if stages is not None and depth >= stages.height:
                     break
                 ring = ring.difference(ready)
-                if len(ring) > _TOGETHER:
+                if len(ring) > tuning.proof_heads_batch:
                     self._spend(_WIDE * len(ring))
                 ring = self._premises(ring, given).difference(cone)
             except _TooWide:
@@ -215,14 +216,15 @@ class _Search(Generic[F]):
 
     def _saturated(self, given: F, cone: F, ring: F, proved: F, at_once: F) -> F:
         """All facts of the cone that have a proof inside it, whatever its height."""
-        delta = at_once
+        delta, true = at_once, given
         if len(proved):
             true = given.union(proved)
             delta = delta.union(self._derivable(ring.difference(at_once), true))
+        if not len(delta):
+            return proved
+        left = cone.difference(proved)
         while len(delta):
-            proved = proved.union(delta)
-            true = given.union(proved)
-            left = cone.difference(proved)
+            proved, true, left = proved.union(delta), true.union(delta), left.difference(delta)
             if not len(left):
                 return proved
             delta = self._consequences(true, delta, left)
@@ -230,7 +232,7 @@ class _Search(Generic[F]):
         return proved
 
     def _consequences(self, facts: F, delta: F, heads: F) -> F:
-        rules = self._rules(heads)
+        rules = self._reading(delta, heads)
         derived = self.engine.derive(rules, facts, negative=self.facts, delta=delta, heads=heads)
         return derived.facts.difference(facts)
 
@@ -238,17 +240,17 @@ class _Search(Generic[F]):
         self, cone: F, given: F, ready: F, goals: F, limit: int = sys.maxsize
     ) -> _Stages[F] | None:
         """The rounds of naive evaluation inside the cone, until they reach the goals."""
-        stages = _Stages([given], {})
-        delta = ready
+        stages = _Stages(given)
+        delta, left = ready, cone.difference(given)
         while len(delta) and stages.height < limit:
             stages.add(delta, self._keys(delta))
             goals = goals.difference(delta)
             if not len(goals):
                 return stages
-            left = cone.difference(stages.truth[-1])
+            left = left.difference(delta)
             if not len(left):
                 return None
-            delta = self._consequences(stages.truth[-1], delta, left)
+            delta = self._consequences(stages.truth, delta, left)
         return None
 
     def _premises(
@@ -269,8 +271,8 @@ class _Search(Generic[F]):
     def _parts(self, facts: F) -> Iterator[F]:
         for predicate in facts.predicates():
             rows = facts.rows(predicate)
-            for start in range(0, len(rows), _TOGETHER):
-                yield self.engine.facts({predicate: rows[start : start + _TOGETHER]})
+            for start in range(0, len(rows), tuning.proof_heads_batch):
+                yield self.engine.facts({predicate: rows[start : start + tuning.proof_heads_batch]})
 
     def _spend(self, instances: int) -> None:
         self.left -= instances
@@ -338,31 +340,41 @@ class _Search(Generic[F]):
     def _extract(self, stages: _Stages[F], goals: Iterable[Key]) -> set[Key]:
         """Choose an instance for each goal and all they use; returns what has no stage."""
         unknown: set[Key] = set()
-        todo = list(goals)
-        while todo:
-            key = todo.pop()
-            if key in self.chosen.instances:
-                continue
-            if key not in stages.heights:
-                unknown.add(key)
-                continue
-            instance = self.chosen.instances[key] = self._choose(key, stages)
-            todo += instance.body
+        by_height: dict[int, list[Key]] = {}
+
+        def add(keys: Iterable[Key]) -> None:
+            for key in keys:
+                if key in self.chosen.instances:
+                    continue
+                if key not in stages.heights:
+                    unknown.add(key)
+                else:
+                    by_height.setdefault(stages.heights[key], []).append(key)
+
+        add(goals)
+        # Premises are lower, so that one set, which shrinks, holds what may be used.
+        lower = stages.truth
+        for height in range(stages.height, 0, -1):
+            lower = lower.difference(stages.deltas[height - 1])
+            for key in by_height.pop(height, ()):
+                if key not in self.chosen.instances:
+                    instance = self._choose(key, stages.heights, lower)
+                    self.chosen.instances[key] = instance
+                    add(instance.body)
         return unknown
 
-    def _choose(self, key: Key, stages: _Stages[F]) -> Instance:
+    def _choose(self, key: Key, heights: Mapping[Key, int], lower: F) -> Instance:
         """The first instance of a fact that needs the fewest premises with proofs of their own."""
-        heights, height = stages.heights, stages.heights[key]
         head = self._facts([key])
         best: tuple[tuple[int, int], Instance] | None = None
         seen: dict[CompiledRule, int] = {}
         for support in self.engine.support(
-            self._rules(head), head, within=stages.truth[height - 1], negative=self.facts
+            self._rules(head), head, within=lower, negative=self.facts
         ):
             rule = support.rule
-            if seen.get(rule, 0) >= _LOOKED_AT:
+            if seen.get(rule, 0) >= tuning.proof_rule_instances_limit:
                 continue
-            rows = support.bindings[:_LOOKED_AT].tolist()
+            rows = support.bindings[: tuning.proof_rule_instances_limit].tolist()
             seen[rule] = seen.get(rule, 0) + len(rows)
             for row in rows:
                 body = tuple(_key(pattern, row, self.dictionary) for pattern in rule.body)
@@ -424,6 +436,16 @@ class _Search(Generic[F]):
         owners = {self.strata.owner(predicate) for predicate in heads.predicates()}
         numbers = sorted(owner for owner in owners if owner is not None)
         return [rule for number in numbers for rule in self.strata.strata[number].rules]
+
+    def _reading(self, delta: F, heads: F) -> Sequence[CompiledRule]:
+        """The rules that may derive such heads from a delta."""
+        strata = [self.strata.strata[n] for n in sorted(self.strata.readers(delta.predicates()))]
+        return [
+            rule
+            for stratum in strata
+            if len(heads.only(stratum.predicates))
+            for rule in stratum.rules
+        ]
 
 
 def _key(pattern: Pattern, row: Sequence[int], dictionary: Dictionary) -> Key:

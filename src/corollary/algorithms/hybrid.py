@@ -38,26 +38,26 @@ from corollary.algorithms.aggregates import is_internal
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.hybrid_asking import Asked, Asking, admitted, reader_of, wanted
-from corollary.algorithms.hybrid_cleanup import candidates, duplicates
+from corollary.algorithms.hybrid_cleanup import CleanUp, candidates, duplicates
 from corollary.algorithms.hybrid_goals import Goal, Patterns, free, goal_of, is_asked, is_wide
+from corollary.algorithms.hybrid_plan import GoalPlan
 from corollary.algorithms.hybrid_rewrite import Rewriting, Rules, Size, rewrite
 from corollary.algorithms.maintain import Maintainer
-from corollary.algorithms.modular.framework import close
-from corollary.algorithms.modular.recognize import recognized
 from corollary.algorithms.strata import CompiledStrata
+from corollary.algorithms.tuning import tuning
 from corollary.algorithms.updating import OnStratum
 from corollary.core.changes import Changes
 from corollary.core.compile import (
     TRIPLES,
+    TYPES,
     CompiledRule,
     compile_rule,
     covers,
     home,
 )
-from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.dictionary import Ids
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
-from corollary.core.statistics import Statistics
 from corollary.core.tables import encode, joined, narrow_atoms
 from corollary.errors import OperationFailed
 from corollary.lang.program import Program
@@ -65,7 +65,6 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Aggregate, Atom, Rule
 
 _VIOLATED = "VIOLATED"  # the relation of a constraint, with its number
-_PLANS = 512  # kinds of queries whose rules are kept
 
 
 @dataclass(frozen=True)
@@ -81,68 +80,6 @@ class Answer(Generic[F]):
     roots: tuple[Goal, ...] = ()  # what the query asks for, beside what is stored
 
 
-class _Plan(Generic[F]):
-    """Rules for some goals, compiled."""
-
-    def __init__(
-        self,
-        rewriting: Rewriting,
-        dictionary: Dictionary,
-        compiled: dict[Rule, CompiledRule],
-        *,
-        coarse: bool,
-    ) -> None:
-        self.rewriting = rewriting
-        self.strata = CompiledStrata(
-            tuple(rewriting.rules), dictionary, coarse=coarse, compiled=compiled
-        )
-        compiled.update(self.strata.compiled)
-        self._few = coarse
-        self.seeds = encode(rewriting.seeds, dictionary)
-        self.heads = [p for p in self.strata.derived if not is_asked(p)]
-
-    def evaluate(self, engine: Engine[F], facts: F) -> F:
-        """The facts with all that the rules derive from them, stratum by stratum.
-
-        In each stratum all rules are applied once, from the few values that are asked for; then
-        those that are recursive to what is new. Explicit facts of the stratum are no delta.
-        """
-        compiled = self.strata.compiled
-        for source, stratum in zip(self.strata.sources, self.strata.strata, strict=True):
-            rules = [compiled[rule] for rule in source.rules]
-            if stratum.modules:
-                recursive = [compiled[rule] for rule in source.recursive]
-                once = [r for r in rules if r not in recursive or any(p.wide for p in r.body)]
-                delta = facts.only(source.predicates)
-                if once:
-                    delta = delta.union(self._applied(engine, once, facts))
-                facts = facts.union(delta)
-                parts = recognized(recursive, engine.dictionary)
-                facts = facts.union(close(parts, engine, facts, delta, Statistics("hybrid", "")))
-                continue
-            new = self._applied(engine, rules, facts).difference(facts)
-            if not len(new):
-                continue
-            facts = facts.union(new)
-            if stratum.recursive:
-                facts = facts.union(engine.close(stratum.recursive, facts, new).facts)
-        return facts
-
-    def _applied(self, engine: Engine[F], rules: Sequence[CompiledRule], facts: F) -> F:
-        """What rules derive at once.
-
-        Each instance of a rule that reads what is asked for uses one of these few facts: an engine
-        that looks up what a few facts join with is told so.
-        """
-        asked = [p for p in facts.predicates() if is_asked(p)]
-        guarded = [r for r in rules if any(is_asked(p.predicate) for p in r.body)]
-        if not self._few or not asked or not guarded:
-            return engine.derive(rules, facts).facts
-        found = engine.derive(guarded, facts, delta=facts.only(asked)).facts
-        others = [rule for rule in rules if rule not in guarded]
-        return found.union(engine.derive(others, facts).facts) if others else found
-
-
 @dataclass(frozen=True, eq=False)
 class _State(Generic[F]):
     """What updates replace together."""
@@ -150,6 +87,8 @@ class _State(Generic[F]):
     program: Program
     patterns: tuple[Atom, ...]  # L
     explicit: F  # E
+    clean_up: CleanUp[F]  # of the program, given L
+    dropped: frozenset[Rule]  # by the clean-up, given E
     prematerializing: Rewriting
     inner: object  # the state of the inner maintainer
     stored: F  # its facts
@@ -158,6 +97,7 @@ class _State(Generic[F]):
 class Hybrid(Generic[F]):
     """Keeps E and the answers to some patterns up to date, and derives all others when asked.
 
+    >>> from corollary.core.dictionary import Dictionary
     >>> from corollary.core.tables import decode
     >>> from corollary.engines.columnar.engine import ColumnarEngine
     >>> from corollary.lang.parser import parse_atom
@@ -201,7 +141,9 @@ class Hybrid(Generic[F]):
         self.also = tuple(also)  # of L too; what is assigned counts from the next update on
         self._compiled: dict[Rule, CompiledRule] = {}
         self._nothing = engine.facts({})
-        found = self._prematerializing(program, explicit)
+        clean_up = self._cleaning(program)
+        dropped = clean_up.dropped(explicit)
+        found = self._prematerializing(program, explicit, dropped)
         self._inner = Maintainer(
             Program.of(found.rules),
             explicit.union(self._seeds(found)),
@@ -212,7 +154,7 @@ class Hybrid(Generic[F]):
             on_progress=on_progress,
         )
         self.statistics = self._inner.statistics  # of the pre-materialization
-        self._set(_State(program, self._wanted, explicit, found, self._inner.state, self._told()))
+        self._set(self._state_of(program, explicit, clean_up, dropped, found))
 
     # -- Algorithm 2 -------------------------------------------------------------------------------
 
@@ -220,13 +162,18 @@ class Hybrid(Generic[F]):
     def _wanted(self) -> tuple[Atom, ...]:
         return (*self.patterns, *self.also)
 
-    def _prematerializing(self, program: Program, explicit: F) -> Rewriting:
-        """The rules that derive the answers to all patterns of L."""
-        # Of two rules that explicit axioms make the same, one is enough: they stay while L grows.
-        pairs = candidates(program.rules, Patterns(self._wanted)) if self._clean else []
-        same = duplicates(pairs, explicit, self.engine, growing=True)
-        gone = {duplicate.rule for duplicate in same}
-        rules = Rules([r for r in program.rules if r not in gone], explicit.predicates())
+    def _cleaning(self, program: Program) -> CleanUp[F]:
+        return CleanUp(program.rules if self._clean else (), self._wanted, self.engine)
+
+    def _prematerializing(
+        self, program: Program, explicit: F, dropped: frozenset[Rule]
+    ) -> Rewriting:
+        """The rules that derive the answers to all patterns of L.
+
+        They follow from Π, L, the rules that are dropped and the predicates that have explicit
+        facts: an update of any of these chooses them again. The sizes only decide on an order.
+        """
+        rules = Rules([r for r in program.rules if r not in dropped], explicit.predicates())
         goals = [goal_of(pattern) for pattern in self._wanted]
         size = rules.sizes(_sizes(explicit))
         found = rewrite(rules, [g for g in goals if rules.derives(g.predicate)], Patterns(), size)
@@ -283,13 +230,18 @@ class Hybrid(Generic[F]):
         gone = changes.deleted
         if explicit is None:
             explicit, gone, _ = old.explicit.changed(changes.deleted, changes.inserted)
-        found = old.prematerializing
+        clean_up, dropped, found = old.clean_up, old.dropped, old.prematerializing
+        others = program is not old.program or self._wanted != old.patterns
+        if others:
+            clean_up = self._cleaning(program)
+        if others or clean_up.depends_on(changes):
+            dropped = clean_up.dropped(explicit)
         if (
-            program is not old.program
-            or self._wanted != old.patterns
+            others
+            or dropped != old.dropped
             or frozenset(explicit.predicates()) != frozenset(old.explicit.predicates())
         ):
-            found = self._prematerializing(program, explicit)
+            found = self._prematerializing(program, explicit, dropped)
         before, after = self._seeds(old.prematerializing), self._seeds(found)
         rules = self._inner.program
         done = self._inner.update(
@@ -300,13 +252,26 @@ class Hybrid(Generic[F]):
                 tuple(rule for rule in rules.rules if rule not in found.rules),
             )
         )
-        self._set(_State(program, self._wanted, explicit, found, self._inner.state, self._told()))
+        self._set(self._state_of(program, explicit, clean_up, dropped, found))
         return Changes(
             _visible(done.inserted),
             _visible(done.deleted),
             tuple(rule for rule in program.rules if rule not in old.program),
             tuple(rule for rule in old.program.rules if rule not in program),
             done.statistics,
+        )
+
+    def _state_of(
+        self,
+        program: Program,
+        explicit: F,
+        clean_up: CleanUp[F],
+        dropped: frozenset[Rule],
+        found: Rewriting,
+    ) -> _State[F]:
+        inner = self._inner.state
+        return _State(
+            program, self._wanted, explicit, clean_up, dropped, found, inner, self._told()
         )
 
     def _set(self, state: _State[F]) -> None:
@@ -324,7 +289,7 @@ class Hybrid(Generic[F]):
             if label is not None
         )
         self._state = state
-        self._plans: dict[tuple[Goal, ...], _Plan[F]] = {}
+        self._plans: dict[tuple[Goal, ...], GoalPlan[F]] = {}
         self._readers: dict[tuple[object, ...], CompiledRule] = {}
         self._covered = Patterns(state.patterns)
         self._stored = state.stored
@@ -380,7 +345,13 @@ class Hybrid(Generic[F]):
     def verify(self) -> None:
         """Derive what is stored again; raises `OperationFailed` where it differs."""
         self._inner.verify()
-        anew = Hybrid(self.program, self.explicit, self.engine, patterns=self.patterns).facts
+        anew = Hybrid(
+            self.program,
+            self.explicit,
+            self.engine,
+            patterns=self.patterns,
+            clean=False,  # so that the clean-up is checked as well
+        ).facts
         if not len(anew) == len(self.facts) == len(anew.intersection(self.facts)):
             raise OperationFailed("E407", "what is pre-materialized is not what follows")
 
@@ -388,6 +359,33 @@ class Hybrid(Generic[F]):
     def rules(self) -> Rules:
         """The rules that queries are unfolded by: those whose heads are not pre-materialized."""
         return self._rules
+
+    @property
+    def unseen(self) -> list[Predicate]:
+        """The wide predicates that rules derive into, but of which not all facts are stored.
+
+        So any property or class that they cover may have facts, whatever is stored.
+
+        >>> from corollary.core.dictionary import Dictionary
+        >>> from corollary.engines.columnar.engine import ColumnarEngine
+        >>> from corollary.lang.parser import parse_atom
+        >>> engine = ColumnarEngine(Dictionary())
+        >>> program = Program.parse("[?x, ?p, ?y] :- told(?x, ?p, ?y) .")
+        >>> told = engine.facts(encode(Program.parse("told(1, 2, 3) .").facts, engine.dictionary))
+        >>> everything = parse_atom("[?x, ?p, ?y]", {}, "")
+        >>> [
+        ...     Hybrid(program, told, engine, patterns=patterns).unseen == [TRIPLES]
+        ...     for patterns in ([], [everything])
+        ... ]
+        [True, False]
+        """
+        goals = self._state.prematerializing.goals
+        return [
+            wide
+            for wide in (TRIPLES, TYPES)
+            if wide in self._rules.heads
+            and not any(goal.is_free and covers(goal.predicate, wide) for goal in goals)
+        ]
 
     # -- Algorithm 1 -------------------------------------------------------------------------------
 
@@ -459,16 +457,16 @@ class Hybrid(Generic[F]):
             tuple(roots),
         )
 
-    def _plan(self, roots: tuple[Goal, ...], more: tuple[Rule, ...]) -> _Plan[F]:
+    def _plan(self, roots: tuple[Goal, ...], more: tuple[Rule, ...]) -> GoalPlan[F]:
         plan = None if more else self._plans.get(roots)
         if plan is None:
             rules = self._rules
             if more:
                 rules = Rules((*rules.rules, *more), rules.present)
             found = rewrite(rules, roots, self._covered, self._size)
-            plan = _Plan(found, self.engine.dictionary, self._compiled, coarse=self._coarse)
+            plan = GoalPlan(found, self.engine.dictionary, self._compiled, coarse=self._coarse)
             if not more:
-                if len(self._plans) >= _PLANS:
+                if len(self._plans) >= tuning.hybrid_plans_limit:
                     del self._plans[next(iter(self._plans))]
                 self._plans[roots] = plan
         return plan

@@ -9,6 +9,11 @@ matches it, but for atoms of r₁ that are pre-materialized and hold wherever th
 so for prp-eqp1 and prp-eqp2 where owl:equivalentProperty is symmetric, for cax-eqc1 and cax-eqc2,
 and for scm-sco and prp-trp where rdfs:subClassOf is said to be transitive.
 
+Invariant: which rules are duplicates is a function of the rules, the patterns and the facts. Pairs
+(`candidates`) depend on the first two only; whether a pair counts (`duplicates`) is decided again
+whenever facts of `CleanUp.predicates` change, so that a rule comes back with the facts that made it
+a duplicate.
+
 Differs from the paper: one criterion for both of its sources of duplicates, checked on the facts;
 prp-inv1 and prp-inv2 are duplicates where owl:inverseOf is symmetric, and where it is not its
 symmetric closure is not added, as its triples do not follow. Rules that are written out for a
@@ -19,10 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 from corollary.algorithms.hybrid_goals import Patterns, may_meet
+from corollary.core.changes import Changes
 from corollary.core.compile import compile_rule, home
 from corollary.core.engine import Engine, F
+from corollary.lang.stratify import Predicate
 from corollary.lang.substitute import matched, substituted_atom
 from corollary.lang.syntax import Atom, Negation, Rule, Term
 
@@ -42,6 +50,46 @@ class Duplicate:
     def is_ground(self) -> bool:
         """Whether what is needed are facts."""
         return not any(True for atom in self.needed for _ in atom.variables())
+
+
+class CleanUp(Generic[F]):
+    """The clean-up before the patterns are materialized: it may rely on explicit facts only.
+
+    Pre-materialized facts are not known yet, so a pair counts if all it needs are explicit facts.
+
+    >>> from corollary.core.dictionary import Dictionary
+    >>> from corollary.core.tables import encode
+    >>> from corollary.engines.columnar.engine import ColumnarEngine
+    >>> from corollary.lang.parser import parse_atom
+    >>> from corollary.lang.program import Program
+    >>> rules = Program.parse("q(?x) :- on(1), p(?x) . q(?x) :- p(?x), s(?x) .").rules
+    >>> engine = ColumnarEngine(Dictionary())
+    >>> cleaning = CleanUp(rules, [parse_atom("on(?x)", {}, "")], engine)
+    >>> def dropped(text):
+    ...     facts = Program.parse(text).facts
+    ...     return cleaning.dropped(engine.facts(encode(facts, engine.dictionary)))
+    >>> len(dropped("on(1) . p(7) .")), len(dropped("on(2) . p(7) ."))
+    (1, 0)
+    """
+
+    def __init__(self, rules: Sequence[Rule], patterns: Sequence[Atom], engine: Engine[F]) -> None:
+        self._engine = engine
+        self._pairs = [pair for pair in candidates(rules, Patterns(patterns)) if pair.is_ground]
+        self.predicates: frozenset[Predicate] = frozenset(
+            home(atom) for pair in self._pairs for atom in pair.needed
+        )
+
+    def depends_on(self, changes: Changes[F]) -> bool:
+        """Whether a change of facts may change which rules are dropped."""
+        if not self.predicates:
+            return False
+        changed = (*changes.inserted.predicates(), *changes.deleted.predicates())
+        return not self.predicates.isdisjoint(changed)
+
+    def dropped(self, explicit: F) -> frozenset[Rule]:
+        """The rules that other rules stand for, as long as these explicit facts are there."""
+        found = duplicates(self._pairs, explicit, self._engine, growing=True)
+        return frozenset(pair.rule for pair in found)
 
 
 def look_ups(rules: Sequence[Rule], patterns: Patterns) -> list[Rule]:

@@ -64,8 +64,12 @@ class Maintainer(Generic[F]):
         on_progress: OnStratum | None = None,
         known: F | None = None,
         complete: str | None = None,
+        lemmas: F | None = None,
     ) -> None:
         """Materialize. With `coarse`, there are as few strata as negation allows.
+
+        `lemmas` are facts that are known to follow and are not explicit; the materialization
+        begins with them.
 
         If the materialization is `known`, as that of a store is, nothing is derived but the facts
         that are no results; updates believe it as well, until `begin` is called. These facts are
@@ -89,7 +93,9 @@ class Maintainer(Generic[F]):
         self._complete = complete
         self.statistics = Statistics("semi-naive", "everything is derived anew")
         if known is None:
-            self._state = self._materialized(program, explicit, None, self.statistics)
+            self._state = self._materialized(
+                program, explicit, None, self.statistics, lemmas=lemmas
+            )
         else:
             self.statistics.reason = "what follows is known"
             strata = self._compiled(program)
@@ -271,6 +277,8 @@ class Maintainer(Generic[F]):
         explicit: F,
         strata: CompiledStrata | None,
         statistics: Statistics | None = None,
+        *,
+        lemmas: F | None = None,
     ) -> State[F]:
         strata = strata or self._compiled(program)
         done = seminaive.materialize_strata(
@@ -279,6 +287,7 @@ class Maintainer(Generic[F]):
             self.engine,
             compiled=strata.compiled,
             modules=self._modules,
+            lemmas=lemmas,
             on_progress=self._on_progress,
         )
         instances = sum(done.statistics.derivations.values())

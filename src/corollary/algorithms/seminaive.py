@@ -69,9 +69,14 @@ def materialize_strata(
     *,
     compiled: Mapping[Rule, CompiledRule] | None = None,
     modules: bool = True,
+    lemmas: F | None = None,
     on_progress: OnProgress | None = None,
 ) -> Materialization[F]:
-    """mat(Π, E) for the strata of Π; rules that are compiled already are not compiled again."""
+    """mat(Π, E) for the strata of Π; rules that are compiled already are not compiled again.
+
+    `lemmas` are facts that are known to follow from Π and E, none of them explicit: the first round
+    begins with them.
+    """
     statistics = Statistics("semi-naive", "materialization from scratch")
     used: list[Module[F]] = []
     made = compiled or {}
@@ -79,17 +84,18 @@ def materialize_strata(
     def compile_all(rules: Sequence[Rule]) -> list[CompiledRule]:
         return [made.get(rule) or compile_rule(rule, engine.dictionary) for rule in rules]
 
+    given = explicit if lemmas is None else explicit.replaced(explicit.only(()), lemmas)
     derived = {predicate for stratum in strata for predicate in stratum.predicates}
-    facts = explicit.only(
-        [p for p in explicit.predicates() if not any(covers(d, p) for d in derived)]
+    facts = given.only(
+        [p for p in given.predicates() if not any(covers(d, p) for d in derived)]
     )  # I
     for number, stratum in enumerate(strata, 1):
         nonrecursive = compile_all(stratum.nonrecursive)
         recursive = compile_all(stratum.recursive)
 
         # Δ := (E ∩ Oˢ) ∪ Πˢₙᵣ[I]
-        delta = explicit.only(stratum.predicates)
-        once = nonrecursive + [rule for rule in recursive if any(p.wide for p in rule.body)]
+        delta = given.only(stratum.predicates)
+        once = nonrecursive + [rule for rule in recursive if rule.reads_wide]
         if once:
             step = engine.derive(once, facts)
             statistics.count("nonrecursive", step.instances)

@@ -150,7 +150,7 @@ class Step(Generic[F]):
         self, rules: Sequence[CompiledRule], *, phase: str = "overdeletion", counted: bool = False
     ) -> Derived[F]:
         """Π[I : D \\ A, A \\ D]: instances that end because lower strata changed."""
-        rules = reading(rules, [*self.deleted.predicates(), *self.inserted.predicates()])
+        rules = reading(rules, self.deleted, self.inserted)
         if not rules:
             return Derived(self.nothing, 0, counts={})
         return self.count(
@@ -168,7 +168,7 @@ class Step(Generic[F]):
         self, rules: Sequence[CompiledRule], *, counted: bool = False
     ) -> Derived[F]:
         """Π[(I \\ D) ∪ A : A \\ D, D \\ A] of the rules that stay."""
-        rules = reading(rules, [*self.deleted.predicates(), *self.inserted.predicates()])
+        rules = reading(rules, self.deleted, self.inserted)
         if not rules:
             return Derived(self.nothing, 0, counts={})
         return self.count(

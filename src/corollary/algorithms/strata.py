@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,16 +12,12 @@ from weakref import ReferenceType, ref
 from corollary.algorithms.aggregates import Aggregation, without_aggregates
 from corollary.algorithms.modular.framework import Module, SemiNaive
 from corollary.algorithms.modular.recognize import recognized
+from corollary.algorithms.tuning import tuning
 from corollary.core.compile import TRIPLES, TYPES, CompiledRule, compile_rule, covers, home
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.lang.stratify import Predicate, Stratum, stratify
 from corollary.lang.syntax import TRIPLE, TYPE, Aggregate, Rule
-
-# Under RDFS, where data derive axioms, the rules written out for an ontology are one stratum of
-# 600 rules: an update takes 45 ms without modules, and 225 ms with them.
-_CROWD = 64
-_FEW = 100  # facts that are not told apart
 
 ModuleKey = tuple[type, frozenset[CompiledRule], frozenset[CompiledRule]]
 
@@ -51,6 +47,11 @@ class CompiledStratum:
         return frozenset(found)
 
     @cached_property
+    def seeding(self) -> tuple[CompiledRule, ...]:
+        """The rules that may have instances in lower strata alone: they begin its evaluation."""
+        return self.nonrecursive + tuple(rule for rule in self.recursive if rule.reads_wide)
+
+    @cached_property
     def nonlinear(self) -> tuple[CompiledRule, ...]:
         """Recursive rules that read the stratum more than once."""
         return tuple(
@@ -69,7 +70,9 @@ class CompiledStratum:
             return ()
         found = recognized(self.recursive, self.dictionary)
         others = [len(module.rules) for module in found if isinstance(module, SemiNaive)]
-        return () if len(others) == len(found) or sum(others) > _CROWD else tuple(found)
+        if len(others) == len(found) or sum(others) > tuning.module_companion_rules_limit:
+            return ()
+        return tuple(found)
 
     @cached_property
     def modular(self) -> bool:
@@ -80,11 +83,7 @@ class CompiledStratum:
         """What a module's state depends on: kind, rules, and others that derive the same."""
         found = self._keys.get((type(module), module.rules))
         if found is None:
-            others = [
-                rule
-                for rule in self.recursive
-                if rule not in module.rules and rule.head.predicate in module.predicates
-            ]
+            others = competing_rules(module, self.recursive)
             found = type(module), frozenset(module.rules), frozenset(others)
             self._keys[type(module), module.rules] = found
         return found
@@ -307,7 +306,7 @@ class CompiledStrata:
 
     def concerned(self, facts: Facts) -> int:
         """The number of facts that some rule may read or derive."""
-        if len(facts) <= _FEW:
+        if len(facts) <= tuning.counted_together_facts_limit:
             return len(facts)
         return len(
             facts.only(
@@ -353,8 +352,17 @@ def _restratified(
     return (Stratum(old.predicates, tuple(found[0]), tuple(found[1])),)
 
 
-def reading(rules: Iterable[CompiledRule], changed: Collection[Predicate]) -> list[CompiledRule]:
-    """The rules that read one of the changed predicates."""
+def competing_rules(module: Module[Any], rules: Iterable[CompiledRule]) -> list[CompiledRule]:
+    """The rules outside a module that may derive its predicates."""
+    return [
+        rule for rule in rules if rule not in module.rules and rule.may_derive(module.predicates)
+    ]
+
+
+def reading(rules: Sequence[CompiledRule], *changes: Facts) -> list[CompiledRule]:
+    """The rules that read predicates of changed facts; costs what the rules read."""
+    read = {p.predicate for rule in rules for p in (*rule.body, *rule.negated)}
+    changed = {predicate for facts in changes for predicate in facts.only(read).predicates()}
     met = {wide for predicate in changed for wide in _meeting(predicate)}
     return [
         rule

@@ -12,15 +12,17 @@ from corollary.algorithms.kinds import KINDS, Kind, State
 from corollary.algorithms.modular.framework import Module, SemiNaive
 from corollary.algorithms.modular.update import Begun, Settled
 from corollary.algorithms.step import Algorithm, Counters, Step, finish
-from corollary.algorithms.strata import CompiledStrata, CompiledStratum, ModuleKey
+from corollary.algorithms.strata import (
+    CompiledStrata,
+    CompiledStratum,
+    ModuleKey,
+    competing_rules,
+)
+from corollary.algorithms.tuning import tuning
 from corollary.core.compile import CompiledRule
 from corollary.core.engine import Derived, Engine, F
 from corollary.core.statistics import Statistics
 from corollary.lang.stratify import Predicate
-
-_SHARE = 4  # what is given may be 1/4 of a relation
-_FEW = 10_000  # or so many facts
-_CHANGE = 5_000  # facts of a stratum that are closed again in the time that one change takes
 
 OnStratum = Callable[[int, int, int, int], None]  # stratum, strata, rounds so far, facts
 
@@ -281,7 +283,9 @@ class Update(Generic[F]):
             for rule in module.rules
         )
         changes = (step.deleted, step.inserted, step.lost, step.gained)
-        return not new and _CHANGE * sum(map(len, changes)) < len(step.only_own(step.facts))
+        return not new and tuning.module_change_facts * sum(map(len, changes)) < len(
+            step.only_own(step.facts)
+        )
 
 
 def begun(modules: Sequence[Module[F]], step: Step[F]) -> bool:
@@ -305,18 +309,16 @@ def worth_keeping(
         return True
     given = given_to(module, stratum, engine, explicit, facts)
     module.give(engine, given)
-    return _SHARE * len(given) <= max(_FEW, len(facts.only(module.predicates)))
+    return tuning.module_given_ratio * len(given) <= max(
+        tuning.module_given_facts_minimum, len(facts.only(module.predicates))
+    )
 
 
 def given_to(
     module: Module[F], stratum: CompiledStratum, engine: Engine[F], explicit: F, facts: F
 ) -> F:
     """The facts of a module's predicates that are explicit, or that other rules derive."""
-    others = [
-        rule
-        for rule in stratum.rules
-        if rule not in module.rules and rule.head.predicate in module.predicates
-    ]
+    others = competing_rules(module, stratum.rules)
     given = explicit.only(module.predicates)
     if others:
         given = given.union(engine.derive(others, facts).facts.only(module.predicates))

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from corollary.algorithms.maintain import ALGORITHMS, Maintainer
-from corollary.cli.arguments import add_resources
+from corollary.cli.arguments import add_input_limit, add_resources
 from corollary.cli.progress import Limits, Progress
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
+from corollary.core.notices import Notices, gathering
 from corollary.core.tables import decode, encode
 from corollary.errors import (
     CorollaryError,
@@ -103,6 +104,7 @@ def add_arguments(commands: Any) -> None:
         help="columnar or spark (default: columnar)",
     )
     add_resources(parser)
+    add_input_limit(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object for each commit, on a line"
@@ -193,17 +195,30 @@ class Replay:
 
 def apply(options: argparse.Namespace) -> None:
     """Replay the script; print the changes and what was done."""
-    progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
+    progress = Progress(Limits.of(options), quiet=options.quiet)
     with progress.watched():
         program = Program.load(options.program)
         commits = parse_script(Source.read(options.updates), program)
-        tables = read_folder(options.facts, program) if options.facts else []
+        notices = Notices()
+        tables = []
+        if options.facts:
+            with gathering(notices):
+                tables = read_folder(
+                    options.facts, program, limit_input_bytes=options.limit_input_bytes
+                )
         if options.compare:
             _compare(program, commits, tables, options, progress)
             return
-        replay = Replay(program, tables, options.algorithm, options, progress)
+        with gathering(notices):
+            replay = Replay(program, tables, options.algorithm, options, progress)
+        notices.warn()
+        applied = 0
+        progress.outcome = lambda: f"{applied} of {len(commits)} commits were applied"
         for number, commit in enumerate(commits, 1):
-            done = replay.apply(commit)
+            with gathering(notices):
+                done = replay.apply(commit)
+            applied = number
+            notices.warn()
             _print_commit(number, done, options)
 
 

@@ -56,6 +56,18 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
         help="what to do with RDF statements that cannot be read: fail, or skip and report them"
         " (default: fail)",
     )
+    add_input_limit(parser)
+
+
+def add_input_limit(parser: argparse.ArgumentParser) -> None:
+    """The flag for the size of input files."""
+    parser.add_argument(
+        "--limit-input-bytes",
+        type=bytes_,
+        metavar="SIZE",
+        help="refuse an input file that holds more bytes after decompression, such as 500M or 8G"
+        " (default: 64G, and 250 times its size, for a compressed file; none for others)",
+    )
 
 
 def positive(text: str) -> int:

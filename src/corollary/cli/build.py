@@ -16,6 +16,7 @@ from corollary.cli.stores import (
     print_report,
     print_samples,
     spark_pipeline,
+    stored_outcome,
 )
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import EQUALITY, KnowledgeBase
@@ -70,7 +71,8 @@ def build(options: argparse.Namespace) -> None:
     check_mode(options.mode, options.equality, options.materialize)
     rules = options.rules or [_default(options.sources)]
     refuse_occupied(options.store)
-    progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
+    progress = Progress(Limits.of(options), quiet=options.quiet)
+    progress.outcome = stored_outcome(options.store)
     with progress.watched():
         if engine == "spark":
             with Steps(quiet=options.quiet, stages=_STAGES) as steps:
@@ -101,6 +103,7 @@ def _on_spark(options: argparse.Namespace, rules: list[str], steps: Steps) -> di
         materialize=options.materialize,
         master=options.master,
         on_error=options.on_error,
+        limit_input_bytes=options.limit_input_bytes,
         message=options.message,
         on_progress=steps,
     )
@@ -122,7 +125,12 @@ def _in_process(
         mode=options.mode,
         materialize=options.materialize,
     )
-    loaded = kb.load(*options.sources, on_error=options.on_error, on_progress=progress.reading)
+    loaded = kb.load(
+        *options.sources,
+        on_error=options.on_error,
+        on_progress=progress.reading,
+        limit_input_bytes=options.limit_input_bytes,
+    )
     spent = loaded.statistics.seconds.get("update", 0.0)
     clock.lap("read")
     clock.seconds["read"] -= spent

@@ -62,7 +62,7 @@ def add_arguments(commands: Any) -> None:
 
 def check(options: argparse.Namespace) -> int:
     """Load, look for contradictions, report; the exit status."""
-    progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
+    progress = Progress(Limits.of(options), quiet=options.quiet)
     with progress.watched():
         clock = Clock()
         kb, skipped = _opened(options) or _loaded(options, progress)
@@ -113,7 +113,12 @@ def _loaded(options: argparse.Namespace, progress: Progress) -> _Checked:
         threads=options.threads,
         limit_memory=options.limit_memory,
     )
-    done = kb.load(*options.sources, on_error=options.on_error, on_progress=progress.reading)
+    done = kb.load(
+        *options.sources,
+        on_error=options.on_error,
+        on_progress=progress.reading,
+        limit_input_bytes=options.limit_input_bytes,
+    )
     return kb, (done.skipped, done.samples)
 
 

@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 from corollary.cli.arguments import positive
-from corollary.cli.stores import add_output, add_store
+from corollary.cli.interrupts import leaving
+from corollary.cli.stores import add_output, add_store, stored_outcome
 from corollary.store import Store
 
 
@@ -49,7 +50,8 @@ def merge(options: argparse.Namespace) -> None:
     from corollary.store.compaction import compact  # loads the compiler
 
     store = Store.open(options.store)
-    commit = compact(store, full=options.full)
+    with leaving(stored_outcome(options.store)):
+        commit = compact(store, full=options.full)
     if options.json:
         report = {"version": store.latest(), "compacted": commit is not None}
         print(json.dumps(report | {"files": len(store.snapshot().fact_data)}))
@@ -63,7 +65,10 @@ def remove(options: argparse.Namespace) -> None:
     from corollary.store.compaction import vacuum  # loads the compiler
 
     store = Store.open(options.store)
-    gone = vacuum(store, keep=options.keep, older_than=options.older_than, dry_run=options.dry_run)
+    with leaving(lambda: "some files may be left that no version needs"):
+        gone = vacuum(
+            store, keep=options.keep, older_than=options.older_than, dry_run=options.dry_run
+        )
     names = [path.relative_to(store.path).as_posix() for path in gone]
     if options.json:
         print(json.dumps({"removed": names, "dry_run": options.dry_run}))

@@ -35,7 +35,7 @@ def add_arguments(commands: Any) -> None:
 
 def explain(options: argparse.Namespace) -> None:
     """Print the proof."""
-    progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
+    progress = Progress(Limits.of(options), quiet=options.quiet)
     with progress.watched():
         kb = KnowledgeBase.open(
             options.store,
@@ -44,10 +44,10 @@ def explain(options: argparse.Namespace) -> None:
             limit_memory=options.limit_memory,
         )
         proof = kb.explain(options.fact)
-    match "json" if options.json else options.format:
-        case "json":
-            print(json.dumps(proof.to_json(), ensure_ascii=False))
-        case "dot":
-            print(proof.to_dot())
-        case _:
-            print(proof)
+        match "json" if options.json else options.format:
+            case "json":
+                print(json.dumps(proof.to_json(), ensure_ascii=False))
+            case "dot":
+                print(proof.to_dot())
+            case _:
+                print(proof)

@@ -39,7 +39,7 @@ def info(options: argparse.Namespace) -> None:
         "files": len(files),
         "equality": commit.equality,
         "format": commit.format,
-        "oldest": store.commit().oldest,
+        "oldest": store.oldest(),
         "time": commit.time,
         "author": commit.author,
     }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import islice
+import sys
 from typing import Any
 
 from corollary.cli.arguments import positive
 from corollary.cli.stores import add_output, add_store
+from corollary.errors import OperationFailed
 from corollary.store import Store
 
 
@@ -17,7 +18,8 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser(
         "log",
         help="the versions of a store",
-        description="List the versions of a store, the newest first: when, by whom, what changed.",
+        description="List the versions of a store, the newest first: when, by whom, what changed."
+        " Exit status: 1 if a log entry is damaged; the others are listed.",
     )
     add_store(parser)
     parser.add_argument("--limit", type=positive, metavar="N", help="the newest N (default: all)")
@@ -25,10 +27,16 @@ def add_arguments(commands: Any) -> None:
     parser.set_defaults(command=log)
 
 
-def log(options: argparse.Namespace) -> None:
-    """Print the commits."""
-    rows = []
-    for commit in islice(Store.open(options.store).log(), options.limit):
+def log(options: argparse.Namespace) -> int:
+    """Print the commits, and the log entries that are damaged; the exit status."""
+    rows: list[dict[str, Any]] = []
+    damaged: list[OperationFailed] = []
+    for commit in Store.open(options.store).log_entries():
+        if len(rows) == options.limit:
+            break
+        if isinstance(commit, OperationFailed):
+            damaged.append(commit)
+            continue
         found = commit.statistics
         rows.append(
             {
@@ -48,11 +56,15 @@ def log(options: argparse.Namespace) -> None:
                 "batch": commit.batch,
             }
         )
+    for error in damaged:
+        text = json.dumps(error.as_json(), ensure_ascii=False) if options.json else error.render()
+        print(text, file=sys.stderr)
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
-        return
+        return 1 if damaged else 0
     for row in rows:
         changed = f"+{row['inserted']:,} -{row['deleted']:,}"
         how = f"{row['algorithm'] or row['kind']}, {row['seconds']:.2f} s"
         line = f"{row['version']:>6}  {row['time']}  {row['author']:<10}  {changed:<16}  {how:<24}"
         print(f"{line}  {row['message']}".rstrip())
+    return 1 if damaged else 0

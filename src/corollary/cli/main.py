@@ -7,47 +7,33 @@ Results go to stdout, messages and progress to stderr. Exit status: 0 done, 1 th
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from corollary.cli import (
-    apply,
-    bench,
-    build,
-    check,
-    compact,
-    diff,
-    explain,
-    generate,
-    info,
-    log,
-    query,
-    run,
-    stream,
-    update,
-    verify,
-)
-from corollary.cli.progress import interruptible
+from corollary.cli.interrupts import interruptible
+from corollary.cli.warned import reported
 from corollary.errors import CorollaryError
 
 COMMANDS = (
-    run,
-    apply,
-    build,
-    update,
-    query,
-    explain,
-    check,
-    info,
-    log,
-    diff,
-    verify,
-    compact,
-    stream,
-    generate,
-    bench,
+    "run",
+    "apply",
+    "build",
+    "update",
+    "query",
+    "explain",
+    "check",
+    "info",
+    "log",
+    "diff",
+    "verify",
+    "repair",
+    "compact",
+    "stream",
+    "generate",
+    "bench",
 )
 
 
@@ -63,15 +49,17 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = main_parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        command.add_arguments(commands)
+        importlib.import_module(f"corollary.cli.{command}").add_arguments(commands)
     return main_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
-    options = parser().parse_args(arguments)
+    options = argparse.Namespace(json=False)
     try:
-        with interruptible():
+        # Commands are imported here, which takes a moment, so that Ctrl-C ends that too.
+        with interruptible(), reported():
+            options = parser().parse_args(arguments)
             status: int | None = options.command(options)
     except CorollaryError as error:
         if options.json:
@@ -79,8 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             print(error.render(), file=sys.stderr)
         return error.exit_status
-    except KeyboardInterrupt:
-        print("stopped by Ctrl-C: the result is incomplete and was not written", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        outcome = error.args[0] if error.args else "nothing was written"
+        print(f"stopped by Ctrl-C: the result is incomplete, and {outcome}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of stdout has gone, as in `corollary … | head`: nothing is left to say.

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 
 from corollary.cli.bar import Bar, is_terminal
-from corollary.errors import OperationFailed
+from corollary.cli.interrupts import AGAIN, Repeater, leaving, silenced
+from corollary.engines.columnar.budget import readable, resident
+from corollary.errors import LimitReached, OperationFailed
 from corollary.rdf.triples import Progress as Reading
 
 _EVERY = 1.0  # seconds between two lines
 
-# Seconds after which an interruption is repeated that did not arrive: Python drops what a signal
-# raises while it runs the callback of a weak reference, or frees an object.
-_AGAIN = 0.5
+_POLL = 0.05  # seconds between two looks at the memory of the process
+_OWN = 256 << 20  # bytes that Python and the libraries may need: a smaller limit is for estimates
 
 
 @dataclass
@@ -30,30 +31,51 @@ class Limits:
     facts: int | None = None
     seconds: float | None = None
     rounds: int | None = None
+    memory: int | None = None
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Limits:
+        """The limits that the command line sets."""
+        return cls(
+            getattr(options, "limit_facts", None),
+            options.limit_seconds,
+            getattr(options, "limit_rounds", None),
+            options.limit_memory,
+        )
+
+
+class _Stopped(BaseException):
+    """Raised by a signal handler, anywhere: code that handles `Exception` must not see it."""
+
+    def __init__(self, error: OperationFailed) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class Progress:
-    """Told of every round: prints a line a second, and stops the run at a limit."""
+    """Reports rounds, a line a second, and stops the run at a limit."""
 
     def __init__(self, limits: Limits, *, quiet: bool = False) -> None:
         self.limits = limits
         self.quiet = quiet
+        # What an interrupted command leaves behind, asked for when it is interrupted.
+        self.outcome: Callable[[], str] = lambda: "nothing was written"
         self._rounds: dict[int, int] = {}
         self.started = self.shown = time.perf_counter()
         self.state = "reading"
 
     def __call__(self, stratum: int, strata: int, round_: int, facts: int) -> None:
         """One round of a stratum is done."""
-        self._rounds[stratum] = round_  # an engine may tell of several rounds at once
+        self._rounds[stratum] = round_  # an engine may report several rounds at once
         now = time.perf_counter()
         self.state = f"stratum {stratum} of {strata}, round {round_}, {facts:,} facts"
         if now - self.shown >= _EVERY and not self.quiet:
             self.shown = now
             print(f"{self.state}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
         if self.limits.facts is not None and facts > self.limits.facts:
-            self.stop(f"--limit-facts {self.limits.facts}")
+            raise LimitReached(f"--limit-facts {self.limits.facts}")
         if self.limits.rounds is not None and sum(self._rounds.values()) > self.limits.rounds:
-            self.stop(f"--limit-rounds {self.limits.rounds}")
+            raise LimitReached(f"--limit-rounds {self.limits.rounds}")
 
     def reading(self, at: Reading) -> None:
         """A part of an RDF file is read."""
@@ -64,33 +86,91 @@ class Progress:
             share = f", {at.done / at.total:.0%} of the file" if at.total else ""
             print(f"{self.state}{share}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
 
-    def stop(self, limit: str) -> None:
-        """Give up, saying how far the run came."""
-        spent = time.perf_counter() - self.started
-        raise OperationFailed(
-            "E405",
-            f"stopped by {limit}: the result is incomplete, and nothing was written"
-            f" ({self.state}, after {spent:.1f} s)",
-        )
-
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Stop the work inside when its time is over, even in the middle of a round."""
-        limit = self.limits.seconds
-        if limit is None or not hasattr(signal, "setitimer"):
+        """Stop the work inside at a limit, even in the middle of a round.
+
+        However it is stopped, the error says what the command leaves behind.
+        """
+        try:
+            with leaving(lambda: self.outcome()), self._interrupted_by_limits():
+                yield
+        except _Stopped as stop:
+            raise self._with_outcome(stop.error) from None
+        except OperationFailed as error:
+            if error.code not in ("E405", "E406"):
+                raise
+            raise self._with_outcome(error) from None
+
+    def _with_outcome(self, error: OperationFailed) -> OperationFailed:
+        outcome = self.outcome()
+        if isinstance(error, LimitReached):
+            spent = time.perf_counter() - self.started
+            return LimitReached(
+                error.limit,
+                f"the result is incomplete, and {outcome} ({self.state}, after {spent:.1f} s)",
+            )
+        return OperationFailed(error.code, f"{error.message}; {outcome}", error.hint)
+
+    @contextlib.contextmanager
+    def _interrupted_by_limits(self) -> Iterator[None]:
+        """Raise in the main thread when time is over, or the process has grown too large.
+
+        Compiled code and libraries may turn the exception of the signal into one of their own.
+        Whatever leaves the block after the signal is therefore the stop itself.
+        """
+        seconds, memory = self.limits.seconds, self.limits.memory
+        main = threading.main_thread()
+        possible = hasattr(signal, "setitimer") and threading.current_thread() is main
+        if (seconds is None and memory is None) or not possible:
             yield
             return
+        ended = threading.Event()
+        repeater = Repeater(signal.SIGALRM)
+        grown: list[int] = []  # what the process used when that was too much
+        stops: list[_Stopped] = []  # the exceptions raised so far
 
-        def over(number: int, frame: FrameType | None) -> None:
-            self.stop(f"--limit-seconds {limit:g}")
+        def stop(number: int, frame: FrameType | None) -> None:
+            if ended.is_set():
+                return
+            if grown and memory is not None:
+                stops.append(_Stopped(_too_large(grown[0], memory)))
+            else:
+                stops.append(_Stopped(LimitReached(f"--limit-seconds {seconds:g}")))
+            raise stops[-1]
 
-        before = signal.signal(signal.SIGALRM, over)
-        signal.setitimer(signal.ITIMER_REAL, limit, _AGAIN)
+        def watch(most: int) -> None:
+            while not ended.wait(AGAIN if grown else _POLL):
+                if grown or (used := resident()) > most:
+                    grown[:] = grown or [used]
+                    repeater.send()
+
+        before = signal.signal(signal.SIGALRM, stop)
+        if memory is not None:
+            most = max(memory, _OWN)
+            threading.Thread(target=watch, args=(most,), daemon=True, name="memory").start()
+        if seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
         try:
-            yield
+            with silenced(_Stopped):
+                yield
+        except BaseException as error:
+            if stops and not isinstance(error, _Stopped):
+                raise stops[-1] from error
+            raise
         finally:
+            ended.set()
             signal.setitimer(signal.ITIMER_REAL, 0)
+            repeater.close()
             signal.signal(signal.SIGALRM, before)
+
+
+def _too_large(used: int, limit: int) -> OperationFailed:
+    return OperationFailed(
+        "E406",
+        f"the process uses {readable(used)}, but --limit-memory allows {readable(limit)}",
+        "raise the limit, or use --engine spark",
+    )
 
 
 class Steps:
@@ -124,30 +204,6 @@ class Steps:
         if now - self.shown >= _EVERY and not self.quiet:
             self.shown = now
             print(f"{state}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the work inside, wherever it is."""
-    ended = threading.Event()
-
-    def again() -> None:
-        if not ended.wait(_AGAIN):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=again, daemon=True).start()
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        ended.set()
-        signal.signal(signal.SIGINT, before)
 
 
 class Clock:

@@ -101,11 +101,13 @@ def query(options: argparse.Namespace) -> None:
 
     given, name, text = _asked(options)
     _check(options, given)
-    if not is_pattern(text):
-        check_syntax(text, name)  # before anything is loaded
-    progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
+    progress = Progress(Limits.of(options), quiet=options.quiet)
+    progress.state = "parsing the query"
     with progress.watched():
+        if not is_pattern(text):
+            check_syntax(text, name)  # before anything is loaded
         clock = Clock()
+        progress.state = "opening" if given else "reading"
         if options.engine == "spark":
             asked = _on_spark(options, given)
             answering = asked.collect
@@ -113,6 +115,7 @@ def query(options: argparse.Namespace) -> None:
             asked = _opened(options, given) if given else _loaded(options, progress)
             answering = asked.query
         clock.lap("load" if options.data else "open")
+        progress.state = "answering the query"
         if options.explain_plan:
             print(asked.explain_query(text, name=name))
             return
@@ -124,11 +127,13 @@ def query(options: argparse.Namespace) -> None:
             return
         answer = answering(text, name=name)
         clock.lap("query")
-    _print(options, answer, asked.prefixes)
+        _print(options, answer, asked.prefixes, progress)
     _report(options, "" if isinstance(answer, bool) else f"{len(answer):,} rows, ", clock)
 
 
-def _print(options: argparse.Namespace, answer: Any, prefixes: Mapping[str, str]) -> None:
+def _print(
+    options: argparse.Namespace, answer: Any, prefixes: Mapping[str, str], progress: Progress
+) -> None:
     format_ = "json" if options.json else options.format
     if format_ is None:
         format_ = "ttl" if isinstance(answer, TripleTable) else "table"
@@ -138,6 +143,7 @@ def _print(options: argparse.Namespace, answer: Any, prefixes: Mapping[str, str]
         return
     if format_ == "parquet" and sys.stdout.isatty():
         raise InvalidInput("E562", "Parquet is not shown on a terminal", "use --out FILE")
+    progress.outcome = lambda: "what was printed may be incomplete"
     sys.stdout.buffer.write(data)
     sys.stdout.flush()
 
@@ -199,7 +205,12 @@ def _loaded(options: argparse.Namespace, progress: Progress) -> KnowledgeBase:
         materialize=options.materialize,
         **_mode(options),
     )
-    loaded = kb.load(*options.data, on_error=options.on_error, on_progress=progress.reading)
+    loaded = kb.load(
+        *options.data,
+        on_error=options.on_error,
+        on_progress=progress.reading,
+        limit_input_bytes=options.limit_input_bytes,
+    )
     print_skipped(loaded.skipped, loaded.samples)
     return kb
 

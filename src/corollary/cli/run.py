@@ -25,20 +25,23 @@ from corollary.cli.arguments import (
     print_skipped,
 )
 from corollary.cli.progress import Clock, Limits, Progress
+from corollary.cli.warned import describe_warnings
 from corollary.core.compile import TRIPLES
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
+from corollary.core.notices import Notices, gathering
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput
 from corollary.files.facts import FORMATS, Column, Table, replace_file, write_facts
+from corollary.knowledge_base.adaptive import AdaptiveMaintainer
 from corollary.knowledge_base.base import EQUALITY
 from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
 from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.knowledge_base.folders import read_folder
-from corollary.knowledge_base.ontology import Specialized
 from corollary.knowledge_base.results import results_of, triples_of
 from corollary.knowledge_base.rules import read_rules
+from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang import reference
 from corollary.lang.parser import parse_atom
 from corollary.lang.printer import Printer
@@ -136,28 +139,34 @@ def add_arguments(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Materialize, write the facts, report."""
-    limits = Limits(options.limit_facts, options.limit_seconds, options.limit_rounds)
-    progress = Progress(limits, quiet=options.quiet)
-    with progress.watched():
+    progress = Progress(Limits.of(options), quiet=options.quiet)
+    notices = Notices()
+    with progress.watched(), gathering(notices):
         clock = Clock()
-        given = _read(options, progress)
+        given = _read(options, progress, notices)
         program = given.program
         clock.lap("read")
+        progress.state = "materializing"
         if options.explain is not None:
             _explain(given, options, progress)
+            notices.warn()
             return
         if options.engine == "reference":
             explicit, facts, statistics, found = _run_reference(given)
         else:
             explicit, facts, statistics, found = _run_engine(given, options, clock, progress)
         clock.lap("check" if "materialize" in clock.seconds else "materialize")
-    facts = results_of(facts)
-    generalized = 0
-    if options.out:
-        generalized = _write(options.out, given, facts, format_=options.format)
-    elif not options.json:
-        print_facts(program, facts, given.dictionary)
-    clock.lap("write")
+        notices.warn()
+        facts = results_of(facts)
+        generalized = 0
+        progress.state = "writing"
+        if options.out:
+            progress.outcome = lambda: f"some files in {options.out} may be new (each is whole)"
+            generalized = _write(options.out, given, facts, format_=options.format)
+        elif not options.json:
+            progress.outcome = lambda: "what was printed may be incomplete"
+            print_facts(program, facts, given.dictionary)
+        clock.lap("write")
     counts = relation_counts(program, facts)
     size = sum(counts.values())
     report = {
@@ -182,6 +191,7 @@ def run(options: argparse.Namespace) -> None:
         report["generalized"] = generalized
     if options.data:
         report |= describe_skipped(given.triples.skipped, given.triples.samples)
+    report["warnings"] = describe_warnings()
     if options.json:
         print(json.dumps(report))
     elif not options.quiet:
@@ -204,19 +214,26 @@ class _Given:
     tables: list[Table]
     triples: Triples
     dictionary: Dictionary
+    notices: Notices
 
     def explicit(self) -> Tables:
         """All facts, in numbers."""
         found = encoded(self.program, self.tables, self.dictionary)
-        return joined([found, self.triples.tables(self.dictionary)])
+        tables = joined([found, self.triples.tables(self.dictionary)])
+        note_axioms([(True, tables)], self.program, None, self.dictionary, self.notices)
+        return tables
 
 
-def _read(options: argparse.Namespace, progress: Progress) -> _Given:
+def _read(options: argparse.Namespace, progress: Progress, notices: Notices) -> _Given:
     names = [*(options.rules or ()), *([Path(options.program)] if options.program else ())]
     if not names and not options.data:
         raise InvalidInput("E303", "there is nothing to run", "give PROGRAM.dl, --rules or --data")
     program = read_rules(names)
-    tables = read_folder(options.facts, program) if options.facts else []
+    tables = (
+        read_folder(options.facts, program, limit_input_bytes=options.limit_input_bytes)
+        if options.facts
+        else []
+    )
     dictionary = Dictionary()
     triples = formats.read(
         options.data or (),
@@ -224,8 +241,9 @@ def _read(options: argparse.Namespace, progress: Progress) -> _Given:
         on_error=options.on_error,
         on_progress=progress.reading,
         threads=options.threads,
+        limit_input_bytes=options.limit_input_bytes,
     )
-    return _Given(program, tables, triples, dictionary)
+    return _Given(program, tables, triples, dictionary, notices)
 
 
 Outcome = tuple[int, Facts, Statistics, list[Inconsistency]]
@@ -248,7 +266,11 @@ def _run_engine(
     given: _Given, options: argparse.Namespace, clock: Clock, progress: Progress
 ) -> Outcome:
     engine = make_engine(
-        options.engine, given.dictionary, threads=options.threads, limit_memory=options.limit_memory
+        options.engine,
+        given.dictionary,
+        threads=options.threads,
+        limit_memory=options.limit_memory,
+        limit_facts=options.limit_facts,
     )
     explicit = engine.facts(given.explicit())
     clock.lap("encode")
@@ -276,8 +298,8 @@ def _kind(program: Program, options: argparse.Namespace) -> Any:
     """
     if options.equality == "rewrite":
         return EqualityMaintainer
-    written_out = options.engine == "columnar" and is_specializable(program)
-    return Specialized if written_out else Maintainer
+    in_process = options.engine == "columnar" and is_specializable(program)
+    return AdaptiveMaintainer if in_process else Maintainer
 
 
 def _kept(
@@ -312,10 +334,10 @@ def _write(folder: str, given: _Given, facts: Any, *, format_: str) -> int:
         (GENERALIZED, triples.where(~is_rdf)),
     ):
         path = Path(folder) / name
-        if len(part):
+        # A file of an earlier run of a program about triples gets empty. Nothing is removed: the
+        # folder may be the one that facts are read from.
+        if len(part) or (program.has_triples and path.exists()):
             replace_file(path, partial(formats.write, triples=part, dictionary=dictionary))
-        else:
-            path.unlink(missing_ok=True)  # of an earlier run
     return int((~is_rdf).sum())
 
 
@@ -325,7 +347,11 @@ def _explain(given: _Given, options: argparse.Namespace, progress: Progress) -> 
     if options.engine == "reference":
         raise InvalidInput("E341", "the reference engine gives no proofs", "use --engine columnar")
     engine = make_engine(
-        options.engine, given.dictionary, threads=options.threads, limit_memory=options.limit_memory
+        options.engine,
+        given.dictionary,
+        threads=options.threads,
+        limit_memory=options.limit_memory,
+        limit_facts=options.limit_facts,
     )
     explicit = engine.facts(given.explicit())
     proof = _kept(_kind(program, options), given, explicit, engine, options, progress).explain(fact)

@@ -6,11 +6,15 @@ import argparse
 import importlib
 import importlib.util
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from corollary.cli.arguments import natural, print_rows, print_skipped
-from corollary.errors import OperationFailed
+from corollary.cli.warned import describe_warnings
+from corollary.errors import CorollaryError, OperationFailed
 from corollary.knowledge_base.engines import ENGINES
+from corollary.store import Store
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -71,8 +75,36 @@ def has_spark() -> bool:
     return all(importlib.util.find_spec(module) is not None for module in modules)
 
 
+def stored_outcome(path: str | Path) -> Callable[[], str]:
+    """What a command that begins now will have left in a store if it is interrupted.
+
+    The store is asked, because a limit or Ctrl-C may come after a commit was made and before
+    the command knows of it.
+    """
+    before = _latest(path)
+
+    def outcome() -> str:
+        now = _latest(path)
+        if now is None or now == before:
+            return "nothing was written" if now is None else f"the store is still at version {now}"
+        first = 0 if before is None else before + 1
+        commits = now - first + 1
+        many = "1 commit was" if commits == 1 else f"{commits} commits were"
+        return f"{many} made: the store is at version {now}"
+
+    return outcome
+
+
+def _latest(path: str | Path) -> int | None:
+    try:
+        return Store.open(path).latest()
+    except CorollaryError:
+        return None
+
+
 def print_report(report: dict[str, Any], options: argparse.Namespace) -> None:
     """What a build or an update did, as JSON on stdout or as a few lines on stderr."""
+    report["warnings"] = describe_warnings()
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     elif not options.quiet:

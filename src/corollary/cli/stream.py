@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any
 
 from corollary.cli.arguments import add_on_error, positive, seconds
+from corollary.cli.interrupts import leaving
+from corollary.cli.stores import stored_outcome
 from corollary.knowledge_base.engines import ENGINES
 from corollary.knowledge_base.spark.streaming import Applied, stream
 
@@ -86,17 +88,19 @@ def run(options: argparse.Namespace) -> int:
         for name in applied.ignored:
             print(f"ignored: {name} is neither an insertion nor a deletion", file=sys.stderr)
 
-    stream(
-        options.store,
-        options.watch,
-        engine=options.engine,
-        master=options.master,
-        checkpoint=options.checkpoint,
-        seconds=options.interval,
-        once=options.once,
-        most=options.files_per_batch,
-        on_error=options.on_error,
-        on_commit=committed,
-        on_begin=begun,
-    )
+    with leaving(stored_outcome(options.store)):
+        stream(
+            options.store,
+            options.watch,
+            engine=options.engine,
+            master=options.master,
+            checkpoint=options.checkpoint,
+            seconds=options.interval,
+            once=options.once,
+            most=options.files_per_batch,
+            on_error=options.on_error,
+            limit_input_bytes=options.limit_input_bytes,
+            on_commit=committed,
+            on_begin=begun,
+        )
     return 0

@@ -19,6 +19,7 @@ from corollary.cli.stores import (
     print_report,
     print_samples,
     spark_pipeline,
+    stored_outcome,
 )
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.base import KnowledgeBase
@@ -88,7 +89,8 @@ def update(options: argparse.Namespace) -> None:
         )
     store = Store.open(options.store)
     before = store.latest()
-    progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
+    progress = Progress(Limits.of(options), quiet=options.quiet)
+    progress.outcome = stored_outcome(options.store)
     with progress.watched():
         if options.engine == "spark":
             report = _on_spark(options)
@@ -96,20 +98,26 @@ def update(options: argparse.Namespace) -> None:
             report = _patched(options, store)
         else:
             report = _retried(lambda: _in_process(options, store), options)
-    if options.changes:
-        from corollary.knowledge_base.differences import diff  # loads the compiler
-
-        found = diff(store, before, report["version"])
-        suffix = Path(options.changes).suffix
-        if options.changes != "-":
-            found.write(options.changes, _SUFFIXES.get(suffix, "text"), "all")
-        elif options.json:
-            report["changes"] = list(found.lines("all"))
-        else:
-            for line in found.lines("all"):
-                print(line)
+        if options.changes:
+            _show_changes(options, store, before, report)
     print_report(report, options)
     print_samples(report)
+
+
+def _show_changes(
+    options: argparse.Namespace, store: Store, before: int, report: dict[str, Any]
+) -> None:
+    from corollary.knowledge_base.differences import diff  # loads the compiler
+
+    found = diff(store, before, report["version"])
+    suffix = Path(options.changes).suffix
+    if options.changes != "-":
+        found.write(options.changes, _SUFFIXES.get(suffix, "text"), "all")
+    elif options.json:
+        report["changes"] = list(found.lines("all"))
+    else:
+        for line in found.lines("all"):
+            print(line)
 
 
 def _retried(work: Callable[[], dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
@@ -138,6 +146,7 @@ def _on_spark(options: argparse.Namespace) -> dict[str, Any]:
             algorithm=options.algorithm,
             master=options.master,
             on_error=options.on_error,
+            limit_input_bytes=options.limit_input_bytes,
             message=options.message,
             on_progress=steps,
         )
@@ -159,11 +168,12 @@ def _in_process(options: argparse.Namespace, store: Store) -> dict[str, Any]:
     started = time.perf_counter()
     kb = _opened(options, store)
     opened = time.perf_counter()
+    limit = options.limit_input_bytes
     with kb.transaction(message=options.message) as tx:
         for path in options.delete:
-            tx.delete_from(path, on_error=options.on_error)
+            tx.delete_from(path, on_error=options.on_error, limit_input_bytes=limit)
         if options.insert:
-            tx.load(*options.insert, on_error=options.on_error)
+            tx.load(*options.insert, on_error=options.on_error, limit_input_bytes=limit)
         for path in options.remove_rules:
             tx.remove_rules(Path(path))
         for path in options.add_rules:
@@ -183,7 +193,7 @@ def _patched(options: argparse.Namespace, store: Store) -> dict[str, Any]:
     done: list[TransactionChanges] = []
     totals = {"inserted": 0, "deleted": 0}
     for path in options.patch:
-        for changes in apply_patch(kb, path):
+        for changes in apply_patch(kb, path, limit_input_bytes=options.limit_input_bytes):
             done = [changes]
             commit = store.commit(changes.version).statistics
             totals["inserted"] += commit.inserted

@@ -33,7 +33,7 @@ def verify(options: argparse.Namespace) -> int:
     """Look at everything, report; the exit status."""
     from corollary.knowledge_base.verify import verify_store  # loads the compiler
 
-    progress = Progress(Limits(seconds=options.limit_seconds), quiet=options.quiet)
+    progress = Progress(Limits.of(options), quiet=options.quiet)
     with progress.watched(), Steps(quiet=options.quiet) as steps:
         found = verify_store(
             options.store,

@@ -24,3 +24,15 @@ class Changes(Generic[F]):
     added_rules: tuple[Rule, ...] = ()
     removed_rules: tuple[Rule, ...] = ()
     statistics: Statistics | None = None
+
+
+def composed(first: Changes[F], second: Changes[F]) -> Changes[F]:
+    """What two updates, one after the other, differ by together."""
+    statistics = first.statistics
+    if statistics is not None and second.statistics is not None:
+        statistics.include(second.statistics)
+    return Changes(
+        first.inserted.difference(second.deleted).union(second.inserted.difference(first.deleted)),
+        first.deleted.difference(second.inserted).union(second.deleted.difference(first.inserted)),
+        statistics=statistics,
+    )

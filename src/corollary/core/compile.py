@@ -7,7 +7,7 @@ a constant class an atom of that class with one. An atom with a variable propert
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -150,6 +150,22 @@ class CompiledRule:
     conditions: tuple[Condition, ...]
     groupings: tuple[Grouping, ...]
     bound: int  # variables 0 … bound-1 get their values from `body` and `groupings`
+
+    @cached_property
+    def reads_wide(self) -> bool:
+        """Whether a body atom stands for many predicates.
+
+        A recursive rule with such an atom reads its own stratum and lower strata through it, so
+        that it may have instances before the stratum has any fact.
+        """
+        return any(pattern.wide for pattern in self.body)
+
+    def may_derive(self, predicates: Collection[Predicate]) -> bool:
+        """Whether the rule may derive a fact of one of these predicates; its head may be wide."""
+        head = self.head.predicate
+        return head in predicates or (
+            self.head.wide and any(covers(head, predicate) for predicate in predicates)
+        )
 
 
 def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.terms import canonical, term_of, text_of
+from corollary.core.tuning import tuning
 from corollary.errors import OperationFailed
 from corollary.lang.syntax import Constant, Literal
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 Ids = npt.NDArray[np.uint32]
 
 MAX_TERMS = 2**32 - 1  # ids are 32-bit, and the last one is kept free
-_REMEMBERED = 1 << 20  # terms of the store that are kept as values as well
 
 
 class Dictionary:
@@ -142,7 +142,7 @@ class Dictionary:
         missing = list({term_id for term_id in wanted if term_id not in terms})
         if missing:
             found = dict(zip(missing, map(term_of, self.texts(missing).to_pylist()), strict=True))
-            if len(terms) + len(found) > _REMEMBERED:
+            if len(terms) + len(found) > tuning.remembered_terms_limit:
                 return [terms.get(term_id) or found[term_id] for term_id in wanted]
             terms.update(found)
             self._ids.update((term, term_id) for term_id, term in found.items())
@@ -165,7 +165,7 @@ class Dictionary:
         `hashes`, if they are known already, are those of `Spans.hashes`.
         """
         store = self._flushed()
-        if len(self._ids) > _REMEMBERED:
+        if len(self._ids) > tuning.remembered_terms_limit:
             self._ids.clear()
             self._terms.clear()
         try:

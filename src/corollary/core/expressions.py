@@ -98,6 +98,8 @@ def holds(
             return np.asarray(columns[one] != columns[two])
         case ("isLiteral", (int(one),)):
             return Literals.of(dictionary).is_literal(columns[one], dictionary)
+        case ("!", (("isLiteral", (int(one),)),)):
+            return ~Literals.of(dictionary).is_literal(columns[one], dictionary)
         case ("hasDatatype", (int(one), IRI() as datatype)):
             return Literals.of(dictionary).has_datatype(columns[one], datatype, dictionary)
         case ("sameValue", (int(one), int(two))):

@@ -36,6 +36,7 @@ from corollary.lang.syntax import IRI, Constant, Literal
 Mask = npt.NDArray[np.bool_]
 
 _BITS = {name: np.uint64(1 << place) for place, name in enumerate(DATATYPES)}
+_DATATYPES = np.uint64((1 << len(DATATYPES)) - 1)
 _LITERAL = np.uint64(1 << 62)  # the bit above is of all terms that were looked at
 # The patterns for texts with their quotes, as Arrow takes them.
 _QUOTED = {name: rf'\A"(?s:{text})"\z' for name, text in STRING_PATTERNS.items()}
@@ -101,6 +102,17 @@ class Literals:
         if name not in _BITS:
             return np.zeros(len(ids), bool)
         return np.asarray((self._of(ids, dictionary) & _BITS[name]) != _NONE)
+
+    def datatypes(self, ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.int64]:
+        """For each term, the datatypes that have its value, as bits in the order of `DATATYPES`.
+
+        >>> from corollary.lang.syntax import XSD
+        >>> dictionary = Dictionary()
+        >>> ids = dictionary.encode([Literal("x", XSD + "byte"), IRI("a"), Literal("x")])
+        >>> (Literals().datatypes(ids, dictionary) != 0).tolist()
+        [False, False, True]
+        """
+        return (self._of(ids, dictionary) & _DATATYPES).astype(np.int64)
 
     def values(self, ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.int64]:
         """Numbers that are equal where values are, and `NO_VALUE` for terms without one.

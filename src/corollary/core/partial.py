@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from corollary.core.dictionary import MAX_TERMS, Dictionary, Ids
 from corollary.core.terms import canonical, term_of, text_of
+from corollary.core.tuning import tuning
 from corollary.lang.syntax import Constant
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 Fetch = Callable[[list[int]], list[str]]  # the texts of ids
 LookUp = Callable[[list[str]], Sequence[int | None]]  # the ids of texts, None for unknown ones
-_REMEMBERED = 1 << 20  # terms that are kept once they were fetched
-_REMEMBERED_TEXTS = 1 << 19  # texts
 
 
 class PartialDictionary(Dictionary):
@@ -132,7 +131,7 @@ class PartialDictionary(Dictionary):
         if not missing:
             return [self._terms[number] for number in wanted]
         found = dict(zip(missing, map(term_of, self._fetched(missing)), strict=True))
-        if len(self._terms) + len(found) <= _REMEMBERED:
+        if len(self._terms) + len(found) <= tuning.remembered_terms_limit:
             self._terms.update(found)
             self._ids.update((term, number) for number, term in found.items())
         return [self._terms.get(number) or found[number] for number in wanted]
@@ -147,7 +146,7 @@ class PartialDictionary(Dictionary):
         here = {n: known.get(n) or text_of(self._terms[n]) for n in wanted if self._has(n)}
         missing = [number for number in wanted if number not in here]
         found = dict(zip(missing, self._fetched(missing), strict=True))
-        if len(known) + len(found) <= _REMEMBERED_TEXTS:
+        if len(known) + len(found) <= tuning.remembered_texts_limit:
             known.update(found)
         texts = pa.array([here.get(n) or found[n] for n in wanted], pa.large_string())
         return texts.take(pa.array(places))
@@ -155,7 +154,7 @@ class PartialDictionary(Dictionary):
     def foresee(self, ids: npt.NDArray[np.integer]) -> None:
         """Fetch texts that somebody will ask for, if there is room for them."""
         missing = [number for number in ids.tolist() if not self._has(number)]
-        if len(self._texts) + len(missing) <= _REMEMBERED_TEXTS:
+        if len(self._texts) + len(missing) <= tuning.remembered_texts_limit:
             self._texts.update(zip(missing, self._fetched(missing), strict=True))
 
     def _has(self, number: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -83,29 +84,51 @@ class Proof:
         return self._printer.rule(node.rule).removesuffix(" .") if node.rule else None
 
     def __str__(self) -> str:
-        """The proof as a tree; what was shown before is named and not shown again."""
+        """The proof as a tree; what was shown before is named and not shown again.
+
+        A high proof is cut into several trees, so that its text does not grow with the square of
+        its height.
+        """
         lines: list[str] = []
         shown: set[int] = set()
-        stack = [(self, "", "")]
+        trees: deque[Proof] = deque([self])
+        while trees:
+            if lines:
+                lines.append("")
+            trees += self._tree(trees.popleft(), lines, shown)
+        if not self.least:
+            lines.append("(the search was cut short: there may be a proof of smaller height)")
+        return "\n".join(lines)
+
+    def _tree(self, root: Proof, lines: list[str], shown: set[int]) -> list[Proof]:
+        """Add the lines of a tree; returns the premises that need trees of their own."""
+        later: dict[int, Proof] = {}
+        stack = [(root, "", "", 0)]
         while stack:
-            node, lead, below = stack.pop()
+            node, lead, below, depth = stack.pop()
             text = self._printer.body_literal(node.fact)
-            repeated = id(node) in shown and bool(node.premises)
-            shown.add(id(node))
-            if repeated:
+            if node.premises and id(node) in shown:
                 lines.append(f"{lead}{text}   (proved above)")
                 continue
+            if node.premises and (depth >= _DEEPEST or id(node) in later):
+                later[id(node)] = node
+                lines.append(f"{lead}{text}   (proved below)")
+                continue
+            shown.add(id(node))
             lines.append(f"{lead}{text}   {self._reason(node)}")
             last = len(node.premises) - 1
             stack += [
-                (premise, below + ("└─ " if at == last else "├─ "), below + _BELOW[at == last])
+                (
+                    premise,
+                    below + ("└─ " if at == last else "├─ "),
+                    below + _BELOW[at == last],
+                    depth + 1,
+                )
                 for at, premise in reversed(list(enumerate(node.premises)))
             ]
             if node.more:
                 lines[-1] += f", the first {len(node.premises)} facts of more"
-        if not self.least:
-            lines.append("(the search was cut short: there may be a proof of smaller height)")
-        return "\n".join(lines)
+        return [node for node in later.values() if id(node) not in shown]
 
     def _reason(self, node: Proof) -> str:
         if node.rule is None:
@@ -118,13 +141,16 @@ class Proof:
         """The proof as nested dictionaries.
 
         Each has `fact`, `rule`, `explicit`, `premises` and `kind`; the outermost also `height` and
-        `least`. A part that occurs again has no premises there, and `"repeated": true`.
+        `least`. A part that occurs again has no premises there, and `"repeated": true`. Of a high
+        proof, the parts below a certain depth are in the list `parts` of the outermost, and where
+        they belong is `"part"`, their place in the list: readers of JSON refuse deep nesting.
         """
         root: dict[str, Any] = {}
+        parts: list[dict[str, Any]] = []
         shown: set[int] = set()
-        stack = [(self, root)]
+        stack = [(self, root, 0)]
         while stack:
-            node, out = stack.pop()
+            node, out, depth = stack.pop()
             out["fact"] = self._printer.body_literal(node.fact)
             out["rule"] = self._rule_text(node)
             out["explicit"] = node.explicit
@@ -135,9 +161,21 @@ class Proof:
             if id(node) in shown and node.premises:
                 out["repeated"] = True
                 continue
+            if depth >= _DEEPEST and node.premises:
+                out["part"] = len(parts)
+                parts.append({})
+                stack.append((node, parts[-1], 0))
+                continue
             shown.add(id(node))
             out["premises"] = [{} for _ in node.premises]
-            stack += reversed(list(zip(node.premises, out["premises"], strict=True)))
+            stack += [
+                (premise, place, depth + 1)
+                for premise, place in zip(
+                    reversed(node.premises), reversed(out["premises"]), strict=True
+                )
+            ]
+        if parts:
+            root["parts"] = parts
         return root | {"height": self.height, "least": self.least}
 
     def to_dot(self) -> str:
@@ -159,3 +197,4 @@ class Proof:
 
 
 _BELOW = {True: "   ", False: "│  "}
+_DEEPEST = 100  # steps that one tree shows

@@ -3,7 +3,8 @@
 Every term has one text and every text one term: IRIs in angle brackets, blank nodes as `_:label`,
 literals in quotes with `@tag` or `^^<datatype>` (never that of strings). Of all the ways to escape
 a character the shortest is canonical, and only what must be escaped is: quotes, backslashes and
-control characters in literals, and what an IRI may not hold. pyoxigraph writes terms like this too.
+control characters in literals, and what an IRI may not hold. Language tags are compared without
+regard to case, and lower case is canonical. pyoxigraph writes terms like this too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _NOT_IN_LABEL = re.compile(r"[\x00-\x20\\\x7f\ud800-\udfff]")
 _SHORT = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
 _LONG = {escape[1]: character for character, escape in _SHORT.items()}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-F]{4})|(.))")
-_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@(.*)|\^\^<(.*)>)?', re.DOTALL)
+# Possessive: each character of a long text would else take some hundred bytes of memory.
+_LITERAL = re.compile(r'"((?:[^"\\]++|\\.)*+)"(?:@(.*)|\^\^<(.*)>)?', re.DOTALL)
 
 
 def text_of(term: Constant) -> str:
@@ -67,7 +69,7 @@ def term_of(text: str) -> Constant:
 def canonical(term: Constant) -> Constant:
     """The term of the same text: a literal with a language tag has the datatype of such literals.
 
-    >>> canonical(Literal("chat", language="fr")).datatype == LANG_STRING
+    >>> canonical(Literal("chat", language="FR")) == Literal("chat", LANG_STRING, "fr")
     True
     """
     if type(term) is Literal and term.language is not None and term.datatype != LANG_STRING:

@@ -15,9 +15,9 @@ from corollary.lang.printer import Printer
 from corollary.lang.syntax import XSD, Constant, Literal
 
 _PLAIN = re.compile(
-    r"""(?P<integer>[+-]?[0-9]+)
-      | (?P<decimal>[+-]?[0-9]*\.[0-9]+)
-      | (?P<double>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+)
+    r"""(?P<integer>[+-]?[0-9]++)
+      | (?P<decimal>[+-]?[0-9]*+\.[0-9]++)
+      | (?P<double>[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)[eE][+-]?[0-9]++)
       | (?P<boolean>true|false)
       | (?P<written>".*"(?:@[\w-]+|\^\^<[^\x00-\x20<>]*>)?|<[^\x00-\x20<>]*>|_:\w[\w.\-]*)""",
     re.VERBOSE | re.DOTALL,

@@ -11,11 +11,14 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +26,27 @@ import pyarrow as pa
 from pyarrow import compute
 from pyarrow import csv as arrow_csv
 
+from corollary.core.inputs import MAX_ITEM_BYTES, InputMeter, too_long
+from corollary.core.notices import note
 from corollary.errors import InvalidInput, OperationFailed, nearest
 from corollary.files import typed
 from corollary.files.cells import write_cell
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Constant, Literal, is_auxiliary
 
+MAX_COLUMNS = 10_000  # of a table: Arrow allocates 8 KB for each before it reads a row
 _DELIMITERS = {".facts": "\t", ".tsv": "\t", ".csv": ","}
 _COMPRESSED = (".gz", ".zst")
 _TRIPLES = ".nt"
+_NAME = re.compile(r"[^\W\d][\w .\-]{1,60}")
+_USUAL = frozenset(
+    {"id", "name", "label", "title", "type", "kind", "class", "value", "weight", "count", "from",
+     "to", "source", "target", "src", "dst", "start", "end", "subject", "predicate", "object",
+     "parent", "child", "node", "node1", "node2", "key", "date", "year", "iri", "uri"}
+)  # fmt: skip
 _BATCH = 1 << 20  # lines that are written at once
+_MAX_EMPTY = 1 << 20  # empty lines before the first row
+_BLOCK = 1 << 20  # bytes that Arrow reads at once, and the longest row unless it tries again
 FORMATS = ("facts", "csv", "parquet", "arrow")
 
 
@@ -69,7 +83,9 @@ class Table:
 _UNIT = Literal("()")  # in the place of the arguments that there are not
 
 
-def read_facts(folder: str | Path, program: Program) -> list[Table]:
+def read_facts(
+    folder: str | Path, program: Program, *, limit_input_bytes: int | None = None
+) -> list[Table]:
     """The facts in a folder for the relations of a program.
 
     Every relation that no rule derives and that has no fact in the program must have a file;
@@ -82,7 +98,9 @@ def read_facts(folder: str | Path, program: Program) -> list[Table]:
         paths = [path for path in files.get(relation, []) if _suffix(path) != _TRIPLES]
         if not paths and relation not in program.derived and relation not in given:
             raise _missing(relation, Path(folder), files)
-        tables += [read_table(path, relation, arity) for path in paths]
+        tables += [
+            read_table(path, relation, arity, limit_input_bytes=limit_input_bytes) for path in paths
+        ]
     return tables
 
 
@@ -92,18 +110,58 @@ def triple_files(folder: str | Path) -> list[Path]:
     return [path for paths in files.values() for path in paths if _suffix(path) == _TRIPLES]
 
 
-def read_table(path: Path, relation: str, arity: int) -> Table:
-    """One table of a relation with `arity` arguments."""
+def read_table(
+    path: Path, relation: str, arity: int, *, limit_input_bytes: int | None = None
+) -> Table:
+    """One table of a relation with `arity` arguments.
+
+    `limit_input_bytes` bounds the bytes of the file after decompression.
+    """
+    if arity > MAX_COLUMNS:
+        raise InvalidInput(
+            "E327",
+            f"{path} has {arity:,} columns; at most {MAX_COLUMNS:,} can be read",
+            "check the delimiter and the line breaks of the file",
+            file=str(path),
+        )
     names = [f"argument {number}" for number in range(1, max(1, arity) + 1)]
     if path.suffix in typed.SUFFIXES:
-        table = typed.read_columns(path, len(names))
+        table = typed.read_columns(path, len(names), limit_input_bytes)
     else:
-        table = _read_text(path, names)
+        table = _read_text(path, names, limit_input_bytes)
     columns = [term_column(column) for column in table.columns]
     if arity == 0 and any(term != _UNIT for term in columns[0].terms):
         row = next(row for row, term in enumerate(columns[0], 1) if term != _UNIT)
         raise _row_error(path, row, 1, "expected (), the only fact of a relation without arguments")
+    if path.suffix not in typed.SUFFIXES and _is_header(columns):
+        cells = ", ".join(write_cell(column.terms[column.indices[0]]) for column in columns)
+        note("W105", 1, file=str(path), detail=cells[:100])
     return Table(relation, columns)
+
+
+def _is_header(columns: Sequence[Column]) -> bool:
+    """Whether the first row looks like the names of the columns.
+
+    That is so if it is a row of names that stand nowhere else in their columns, and one of them is
+    above values of another type, or all are what columns are usually called.
+    """
+    differs, usual = False, len(columns) > 1
+    for column in columns:
+        if len(column.indices) < 3:
+            return False
+        first = column.terms[column.indices[0]]
+        if not isinstance(first, Literal) or first != Literal(first.lexical):
+            return False
+        if not _NAME.fullmatch(first.lexical) or column.indices[0] in column.indices[1:]:
+            return False
+        usual = usual and first.lexical.lower() in _USUAL
+        # The others are texts in most columns, which the first of them shows.
+        differs = differs or not any(
+            isinstance(term, Literal) and term.datatype == first.datatype and not term.language
+            for term in column.terms
+            if term is not first
+        )
+    return differs or usual
 
 
 def is_table(path: Path) -> bool:
@@ -116,23 +174,36 @@ def relation_of(path: Path) -> str:
     return path.name.split(".")[0]
 
 
-def columns_in(path: Path) -> int:
+def columns_in(path: Path, *, limit_input_bytes: int | None = None) -> int:
     """The number of columns of a table file, told by its first row."""
     if path.suffix in typed.SUFFIXES:
         return typed.columns_in(path)
-    with _lines(path) as lines:
-        first = next((line for line in lines if line.strip("\r\n")), "").rstrip("\r\n")
+    first = _first_line(path, limit_input_bytes)
     usual = _DELIMITERS[_suffix(path)]
     return max(len(next(_rows([first], delimiter), [])) for delimiter in {usual, "\t"})
 
 
-def _read_text(path: Path, names: list[str]) -> pa.Table:
-    delimiter = _delimiter(path, len(names))
+def _read_text(path: Path, names: list[str], limit: int | None) -> pa.Table:
+    delimiter = _delimiter(path, len(names), limit)
     try:
-        with _stream(path) as stream:
+        return _read_rows(path, names, delimiter, limit, _BLOCK)
+    except pa.ArrowInvalid as error:
+        if "straddling" not in str(error):  # a row that is longer than a block
+            raise _malformed(path, len(names), delimiter, error, limit) from None
+    try:
+        return _read_rows(path, names, delimiter, limit, MAX_ITEM_BYTES)
+    except pa.ArrowInvalid as error:
+        raise _malformed(path, len(names), delimiter, error, limit) from None
+
+
+def _read_rows(
+    path: Path, names: list[str], delimiter: str, limit: int | None, block: int
+) -> pa.Table:
+    try:
+        with _stream(path, limit) as stream:
             return arrow_csv.read_csv(
                 stream,
-                read_options=arrow_csv.ReadOptions(column_names=names),
+                read_options=arrow_csv.ReadOptions(column_names=names, block_size=block),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=delimiter, quote_char='"' if delimiter == "," else False
                 ),
@@ -142,7 +213,7 @@ def _read_text(path: Path, names: list[str]) -> pa.Table:
             )
     except pa.ArrowInvalid as error:
         if "Empty CSV file" not in str(error):
-            raise _malformed(path, len(names), delimiter, error) from None
+            raise
         return pa.table({name: pa.array([], pa.string()) for name in names})
 
 
@@ -249,12 +320,38 @@ def _suffix(path: Path) -> str:
     return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
+class _Metered(io.RawIOBase):
+    """The decompressed bytes of a file, counted."""
+
+    def __init__(self, stream: pa.NativeFile, meter: InputMeter) -> None:
+        self._stream = stream
+        self._meter = meter
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._stream.readinto(buffer))
+        self._meter.add(count)
+        return count
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._stream.read(size if size >= 0 else None)
+        self._meter.add(len(data))
+        return data
+
+
 @contextmanager
-def _stream(path: Path) -> Iterator[pa.NativeFile]:
+def _stream(path: Path, limit: int | None) -> Iterator[Any]:
     """The decompressed bytes of a file."""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
-            yield stream
+            size = path.stat().st_size
+            if path.suffix in _COMPRESSED:
+                yield _Metered(stream, InputMeter(str(path), size, limit))
+            else:
+                InputMeter(str(path), limit=limit).add(size)
+                yield stream
     except OSError as error:
         damaged = path.suffix in _COMPRESSED and error.errno is None
         raise InvalidInput(
@@ -267,20 +364,37 @@ def _stream(path: Path) -> Iterator[pa.NativeFile]:
 
 
 @contextmanager
-def _lines(path: Path) -> Iterator[io.TextIOWrapper]:
+def _lines(path: Path, limit: int | None) -> Iterator[Iterator[str]]:
     """The lines of a file as text; what is not UTF-8 shows as replacement characters."""
     with (
-        _stream(path) as stream,
+        _stream(path, limit) as stream,
         io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="") as lines,
     ):
-        yield lines
+        yield _bounded(lines, path)
 
 
-def _delimiter(path: Path, columns: int) -> str:
+def _bounded(lines: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    number = 0
+    while line := lines.readline(MAX_ITEM_BYTES + 1):
+        number += 1
+        if len(line) > MAX_ITEM_BYTES:
+            raise too_long("a row", str(path), number)
+        yield line
+
+
+def _first_line(path: Path, limit: int | None) -> str:
+    """The first line that is not empty, if it is among the first of the file."""
+    with _lines(path, limit) as lines:
+        for line in islice(lines, _MAX_EMPTY):
+            if text := line.strip("\r\n"):
+                return text
+    return ""
+
+
+def _delimiter(path: Path, columns: int, limit: int | None) -> str:
     usual = _DELIMITERS[_suffix(path)]
     other = "," if usual == "\t" else "\t"
-    with _lines(path) as lines:
-        first = next((line for line in lines if line.strip("\r\n")), "").rstrip("\r\n")
+    first = _first_line(path, limit)
     fits = [len(next(_rows([first], d), [])) == columns for d in (usual, other)]
     return other if columns > 1 and fits == [False, True] else usual
 
@@ -288,7 +402,20 @@ def _delimiter(path: Path, columns: int) -> str:
 def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     if delimiter == "\t":
         return (line.rstrip("\r\n").split("\t") for line in lines)
-    return csv.reader(lines)
+    return _csv_rows(lines)
+
+
+def _csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Comma-separated rows; a cell that Python's reader finds too long ends them."""
+    rows = csv.reader(lines)
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error:
+            return
+        if row is None:
+            return
+        yield row
 
 
 def term_column(column: pa.ChunkedArray) -> Column:
@@ -304,9 +431,11 @@ def _numbered(terms: Iterable[Constant]) -> Column:
     return Column(list(numbers), np.array(indices, np.int64))
 
 
-def _malformed(path: Path, columns: int, delimiter: str, error: Exception) -> InvalidInput:
+def _malformed(
+    path: Path, columns: int, delimiter: str, error: Exception, limit: int | None
+) -> InvalidInput:
     """The first row that Arrow could not take, with its line: found by reading once more."""
-    with _lines(path) as lines:
+    with _lines(path, limit) as lines:
         for number, row in enumerate(_rows(lines, delimiter), 1):
             if len(row) != columns and row not in ([], [""]):
                 return _row_error(
@@ -320,6 +449,8 @@ def _malformed(path: Path, columns: int, delimiter: str, error: Exception) -> In
             for place, cell in enumerate(row, 1):
                 if "\ufffd" in cell:
                     return _row_error(path, number, place, "expected UTF-8 text")
+    if "straddling" in str(error):
+        return too_long("a row", str(path))
     return InvalidInput("E305", f"cannot read {path}: {error}", file=str(path))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,10 +24,13 @@ from corollary.core.compile import (
 )
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts
+from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, encode, is_known, narrow_atoms
 from corollary.errors import InvalidInput
+from corollary.knowledge_base.adaptive import AdaptiveMaintainer
+from corollary.knowledge_base.axioms import Axioms
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.engines import ENGINES, make_engine
 from corollary.knowledge_base.equality import EqualityMaintainer
@@ -52,6 +55,7 @@ from corollary.knowledge_base.persistence import (
 )
 from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -73,6 +77,7 @@ _Kept = (
     Maintainer[Any]
     | EqualityMaintainer[Any]
     | Specialized[Any]
+    | AdaptiveMaintainer[Any]
     | Hybrid[Any]
     | HybridSpecialized[Any]
     | Resumed
@@ -109,7 +114,7 @@ class KnowledgeBase:
         algorithm: str = "auto",
         modules: bool = True,
         equality: str = "rules",
-        specialize: bool = True,
+        specialize: bool | None = None,
         mode: str = "materialized",
         materialize: Sequence[str | Atom] = (),
         threads: int = 1,
@@ -119,8 +124,10 @@ class KnowledgeBase:
 
         `engine` is `columnar` or `spark`; `algorithm` and `modules` say how consequences are kept
         up to date (`Maintainer`). Rules with variable properties or classes, such as those of
-        `corollary.rules`, are written out for the axioms among the facts, unless `specialize` is
-        false (`Specialized`). With `equality="rewrite"`, one term stands for all that are
+        `corollary.rules`, are evaluated tuple at a time, or specialized to the axioms among the
+        facts where there are many facts for each axiom (`AdaptiveMaintainer`). `specialize=True`
+        always specializes them (`Specialized`), `specialize=False` evaluates them as they are by
+        the columnar engine. With `equality="rewrite"`, one term stands for all that are
         `owl:sameAs` it, in a program with the rules eq-* (`EqualityMaintainer`); its rules are not
         written out.
 
@@ -149,15 +156,21 @@ class KnowledgeBase:
         self._options = {"algorithm": algorithm, "modules": modules}
         self._equality = equality
         self._patterns = tuple(self._pattern(pattern) for pattern in materialize)
+        if specialize is None and engine != "columnar":
+            specialize = True  # evaluation tuple at a time is in process
         make = _kind_of(program, equality, specialize=specialize)
         if mode == "hybrid":
-            make = partial(make_hybrid, materialize=self._patterns, specialize=specialize)
-        self._maintainer: _Kept = make(
-            program.without_facts(),
-            self._engine.facts(encode(program.facts, self._dictionary)),
-            self._engine,
-            **self._options,
-        )
+            make = partial(
+                make_hybrid, materialize=self._patterns, specialize=specialize is not False
+            )
+        facts = encode(program.facts, self._dictionary)
+        with gathering(Notices()) as notices:
+            self._maintainer: _Kept = make(
+                program.without_facts(), self._engine.facts(facts), self._engine, **self._options
+            )
+        note_axioms([(True, facts)], program, None, self._dictionary, notices)
+        notices.warn()
+        self._axioms = Axioms(program.axioms, frozenset(), self._encoded, self._dictionary)
         self._version = 0
         self._transaction: Transaction | None = None
         self._persistence: Persistence | None = None
@@ -173,7 +186,7 @@ class KnowledgeBase:
         at_version: int | None = None,
         algorithm: str = "auto",
         modules: bool = True,
-        specialize: bool = True,
+        specialize: bool | None = None,
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> KnowledgeBase:
@@ -196,6 +209,30 @@ class KnowledgeBase:
         >>> KnowledgeBase.open(store).count(), KnowledgeBase.open(store, at_version=1).count()
         (2, 5)
         """
+        return cls._open(
+            path,
+            at_version=at_version,
+            algorithm=algorithm,
+            modules=modules,
+            specialize=specialize,
+            threads=threads,
+            limit_memory=limit_memory,
+        )
+
+    @classmethod
+    def _open(
+        cls,
+        path: str | Path,
+        *,
+        at_version: int | None = None,
+        algorithm: str = "auto",
+        modules: bool = True,
+        specialize: bool | None = None,
+        threads: int = 1,
+        limit_memory: int | None = None,
+        write_cache: bool = True,
+    ) -> KnowledgeBase:
+        """As `open`; without `write_cache`, nothing is written into the store."""
         return open_knowledge_base(
             cls,
             path,
@@ -204,6 +241,7 @@ class KnowledgeBase:
             options={"algorithm": algorithm, "modules": modules},
             threads=threads,
             limit_memory=limit_memory,
+            write_cache=write_cache,
         )
 
     def save(self, path: str | Path, *, message: str = "") -> int:
@@ -251,6 +289,7 @@ class KnowledgeBase:
         relation: str | None = None,
         on_error: OnError = "fail",
         on_progress: OnProgress | None = None,
+        limit_input_bytes: int | None = None,
     ) -> TransactionChanges:
         """Insert facts from files, folders and tables, as one transaction.
 
@@ -259,23 +298,31 @@ class KnowledgeBase:
         or an Arrow, pandas or Polars table, or an rdflib graph. Without `relation`, a table has the
         columns subject, predicate and object. Statements of RDF that cannot be read are an error,
         or with `on_error="skip"` left out and told of by the changes: `skipped`, `samples`.
+        `limit_input_bytes` bounds the bytes of each file after decompression.
         """
         with self.transaction() as tx:
-            tx.load(*sources, relation=relation, on_error=on_error, on_progress=on_progress)
+            tx.load(
+                *sources,
+                relation=relation,
+                on_error=on_error,
+                on_progress=on_progress,
+                limit_input_bytes=limit_input_bytes,
+            )
         return tx.changes
 
     # -- what there is -----------------------------------------------------------------------------
 
     @property
     def program(self) -> Program:
-        """The rules as they are now."""
-        return self._maintainer.program
+        """The rules and axioms as they are now."""
+        return self._axioms.program(self._maintainer.program)
 
     @property
     def specialized(self) -> Program:
         """The rules that do the work: written out for the axioms, or the program as it is."""
         kept = self._maintainer
-        return kept.specialized if isinstance(kept, Specialized | Resumed) else kept.program
+        found: Program = getattr(kept, "specialized", kept.program)
+        return found
 
     @property
     def mode(self) -> str:
@@ -342,7 +389,7 @@ class KnowledgeBase:
 
     def _answering(self) -> QueryEngine:
         if self._queries is None:
-            # rdflib and DuckDB are loaded by those who query.
+            # DuckDB is loaded by those who query.
             from corollary.knowledge_base.queries import Queries
 
             self._queries = Queries(self)
@@ -450,10 +497,13 @@ class KnowledgeBase:
 
     def _anew(self) -> Any:
         """Everything derived again from the explicit facts, to compare with."""
-        make = _kind_of(self.program, self._equality, specialize=True)
+        make = _kind_of(self._maintainer.program, self._equality, specialize=None)
         if self._mode == "hybrid":
             make = partial(make_hybrid, materialize=self._patterns)
-        return make(self.program, self._maintainer.explicit, self._engine)
+        return make(self._maintainer.program, self._maintainer.explicit, self._engine)
+
+    def _encoded(self, atoms: Iterable[Atom]) -> Any:
+        return self._engine.facts(encode(atoms, self._dictionary))
 
     # -- for transactions --------------------------------------------------------------------------
 
@@ -488,25 +538,34 @@ class KnowledgeBase:
                 inserted, deleted = inserted.union(facts), deleted.difference(facts)
             else:
                 inserted, deleted = inserted.difference(facts), deleted.union(facts)
-        before, known = self._maintainer.explicit, self.program
-        added = tuple(rule for rule in _statements(program) if rule not in known)
-        removed = tuple(rule for rule in _statements(known) if rule not in program)
+        before, known = self._maintainer.explicit, self._maintainer.program
+        added: tuple[Rule, ...] = ()
+        removed: tuple[Rule, ...] = ()
+        if program is not self.program:
+            added = program.rules_not_in(known)
+            removed = known.rules_not_in(program)
         started = time.perf_counter()
-        asked = Changes(inserted, deleted, added, removed)
-        done = self._maintainer.update(asked)
+        axioms, asked = self._axioms.change(
+            program.axioms, Changes(inserted, deleted, added, removed), before
+        )
+        with gathering(reader.notices):
+            done = self._maintainer.update(asked)
         statistics = done.statistics
         assert statistics is not None, "an update has statistics"
         statistics.seconds["update"] = time.perf_counter() - started
         version = self._version + 1
         if self._persistence is not None:
-            version = committed(self, asked, done, before, reader.prefixes, message, batch)
+            version = committed(self, asked, done, before, axioms, reader.prefixes, message, batch)
             self._version = self._persistence.version  # small files may have been merged
         else:
             self._version = version
+        self._axioms = axioms
         self._prefixes, self._arities = reader.prefixes, reader.arities
         self._last = statistics
         if self._queries is not None:
             self._queries.changed(done, self._version)
+        note_axioms(requests, program, before, self._dictionary, reader.notices)
+        reader.notices.warn()
         return TransactionChanges(
             version,
             statistics,
@@ -521,15 +580,13 @@ class KnowledgeBase:
         )
 
 
-def _kind_of(program: Program, equality: str, *, specialize: bool) -> Any:
-    """What keeps the consequences of a program up to date."""
+def _kind_of(program: Program, equality: str, *, specialize: bool | None) -> Any:
+    """Choose the reasoner for a program."""
     if equality == "rewrite":
         return EqualityMaintainer
-    return Specialized if specialize and is_specializable(program) else Maintainer
-
-
-def _statements(program: Program) -> tuple[Rule, ...]:
-    return (*program.rules, *program.constraints)
+    if specialize is False or not is_specializable(program):
+        return Maintainer
+    return Specialized if specialize else AdaptiveMaintainer
 
 
 def _split(facts: Any, explicit: Any) -> tuple[Facts, Facts]:

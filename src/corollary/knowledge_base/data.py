@@ -18,13 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.notices import Notices, gathering
 from corollary.core.tables import Tables, encode, joined
-from corollary.core.terms import term_of, text_of
-from corollary.errors import InvalidInput, InvalidProgram, Source
+from corollary.core.terms import canonical, term_of, text_of
+from corollary.errors import UNREADABLE, InvalidInput, InvalidProgram, Source
 from corollary.files import facts as files
 from corollary.files import typed
 from corollary.files.cells import read_cell
 from corollary.knowledge_base.engines import table_ids
+from corollary.lang.names import name_problem
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, Parser
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -48,9 +50,11 @@ from corollary.rdf.frames import constant_of
 from corollary.rdf.triples import SAMPLES, OnError, OnProgress, Skipped
 
 # What begins a text of the rule language: an atom such as p(…), or [?s, …].
-_IGNORED = r"(?:\s|#[^\n]*\n|%[^\n]*\n|//[^\n]*\n|@?prefix\s+\S*\s*<[^>]*>\s*\.?)*"
+# Possessive, since a text that anyone may have written must not be tried in many ways.
+_IGNORED = r"(?:\s++|#[^\n]*+\n|%[^\n]*+\n|//[^\n]*+\n|@?prefix\s++[^\s<]*+\s*+<[^>]*+>\s*+\.?)*+"
 _RULE_LANGUAGE = re.compile(
-    rf"{_IGNORED}(?:(?:<[^>\s]*>|[\w:.\-]+)\s*\(|\[\s*[^\s,\]]+\s*,|\w+\s*\.)", re.IGNORECASE
+    rf"{_IGNORED}(?:(?:<[^>\s]*+>|[\w:.\-]++)\s*+\(|\[\s*+[^\s,\]]++\s*+,|\w++\s*+\.)",
+    re.IGNORECASE,
 )
 _NAME = re.compile(r"[^\W\d]\w*\Z")
 _PYOXIGRAPH = ("NamedNode", "BlankNode", "Literal")  # its terms that are ours too
@@ -68,13 +72,18 @@ class DataReader:
         self.arities = dict(arities)
         self.skipped = 0  # statements of RDF that could not be read
         self.samples: tuple[Skipped, ...] = ()
+        self.notices = Notices()  # of what was read, for the warnings of the commit
+        self._limit: int | None = None  # on the bytes of a file
 
     def facts(
         self, data: Any, relation: str | None = None, *, on_error: OnError = "fail"
     ) -> Tables:
         """Facts in any form but that of files."""
-        if relation is not None and not _NAME.match(relation):
-            raise InvalidInput("E341", f"'{relation}' cannot be the name of a relation")
+        with gathering(self.notices):
+            return self._facts(data, relation, on_error)
+
+    def _facts(self, data: Any, relation: str | None, on_error: OnError) -> Tables:
+        _refuse_relation(relation)
         if isinstance(data, str) and _module(data) == "builtins":
             return self._text(data, relation)
         if isinstance(data, Program):
@@ -106,8 +115,23 @@ class DataReader:
         on_error: OnError = "fail",
         on_progress: OnProgress | None = None,
         keep_labels: bool = False,
+        limit_input_bytes: int | None = None,
     ) -> Iterator[Tables | Program]:
         """Facts from files, folders, and all that `facts` takes but text; programs as they are."""
+        with gathering(self.notices):
+            self._limit = limit_input_bytes
+            found = list(self._sources(sources, relation, on_error, on_progress, keep_labels))
+        yield from found
+
+    def _sources(
+        self,
+        sources: Iterable[Any],
+        relation: str | None,
+        on_error: OnError,
+        on_progress: OnProgress | None,
+        keep_labels: bool,
+    ) -> Iterator[Tables | Program]:
+        _refuse_relation(relation)
         rdf: dict[Path, None] = {}  # read together, each once, and by several threads
         for source in sources:
             if not isinstance(source, str | Path):
@@ -134,7 +158,9 @@ class DataReader:
         return rules, [statement.head for statement in statements if not statement.body]
 
     def check_arity(self, relation: str, arity: int) -> None:
-        """A relation keeps its number of arguments."""
+        """A relation has a name that a relation can have, and keeps its number of arguments."""
+        if relation not in self.arities and (problem := name_problem(relation)) is not None:
+            raise InvalidInput("E511", *problem)
         known = self.arities.setdefault(relation, arity)
         if known != arity:
             raise InvalidInput(
@@ -188,6 +214,7 @@ class DataReader:
             on_error=on_error,
             keep_labels=keep_labels,
             on_progress=on_progress,
+            limit_input_bytes=self._limit,
         )
         self.skipped += found.skipped
         self.samples = (*self.samples, *found.samples)[:SAMPLES]
@@ -237,7 +264,7 @@ class DataReader:
     def term(self, value: Any, *, cell: bool = False) -> Constant:
         """A Python value as a term; a string is what the rule language reads (or a cell)."""
         if isinstance(value, IRI | BlankNode | Literal):
-            return value
+            return canonical(value)
         if _module(value) == "rdflib":
             return constant_of(value)
         if _module(value) == "pyoxigraph" and type(value).__name__ in _PYOXIGRAPH:
@@ -287,9 +314,9 @@ class DataReader:
             self._declare(program.prefixes)
             return program
         if not path.exists():
-            raise InvalidInput("E301", f"there is no file {path}", file=str(path))
+            raise InvalidInput("E301", f"there is no file {path}", UNREADABLE, file=str(path))
         if files.is_table(path):
-            return self._table(path, relation or files.relation_of(path))
+            return self._table(path, relation or _relation_of(path))
         raise InvalidInput(
             "E341",
             f"{path} is neither rules, nor RDF, nor a table of facts",
@@ -300,12 +327,33 @@ class DataReader:
     def _table(self, path: Path, relation: str) -> Tables:
         arity = self.arities.get(relation)
         if arity is None:
-            arity = files.columns_in(path)
+            arity = files.columns_in(path, limit_input_bytes=self._limit)
             if not arity:  # an empty file tells nothing
                 return joined([])
-        table = files.read_table(path, relation, arity)
+        table = files.read_table(path, relation, arity, limit_input_bytes=self._limit)
         self.check_arity(relation, arity)
         return table_ids(table, arity, self.dictionary)
+
+
+def _relation_of(path: Path) -> str:
+    """The relation that a file is named after, if rules can name it."""
+    name = files.relation_of(path)
+    problem = name_problem(name)
+    if problem is None and not _NAME.match(name):
+        problem = (f"'{name}' cannot be the name of a relation", "")
+    if problem is not None:
+        raise InvalidInput(
+            "E511",
+            problem[0],
+            "rename the file after its relation: letters, digits and underscores, no digit first",
+            file=str(path),
+        )
+    return name
+
+
+def _refuse_relation(relation: str | None) -> None:
+    if relation is not None and not _NAME.match(relation):
+        raise InvalidInput("E341", f"'{relation}' cannot be the name of a relation")
 
 
 def paths_of(source: str | Path) -> Iterator[Path]:
@@ -316,7 +364,7 @@ def paths_of(source: str | Path) -> Iterator[Path]:
     else:
         found = [Path(name) for name in sorted(glob.glob(str(source), recursive=True))]
         if not found:
-            raise InvalidInput("E301", f"no file matches {source}", file=str(source))
+            raise InvalidInput("E301", f"no file matches {source}", UNREADABLE, file=str(source))
     for path in found:
         yield from _folder(path) if path.is_dir() else [path]
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corollary.core.dictionary import Dictionary
+from corollary.errors import OperationFailed
 from corollary.files.facts import replace_file
 from corollary.knowledge_base.results import cells_of
 from corollary.lang.printer import Printer
@@ -143,11 +144,12 @@ class Differences:
         table = self.table
         if which != "all":
             table = table.filter(pc.equal(table["explicit"], which == "explicit"))
-        if format_ == "parquet":
-            pq.write_table(table, path)
-            return
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
+        with pa.OSFile(str(path), "wb") as file:  # not by its name: it may look like an address
+            if format_ == "parquet":
+                pq.write_table(table, file)
+                return
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
 
     def _only(self, change: str) -> pa.Table:
         mask = pc.equal(self.table["change"], change)
@@ -166,9 +168,14 @@ class Differences:
 def diff(store: Store, first: int, second: int) -> Differences:
     """By what the second version differs from the first one."""
     rows = between(store, first, second)
-    snapshot = store.snapshot()
     title = f"version {first} to {second}"
-    return Differences(rows, open_terms(snapshot), snapshot.commit.prefixes, title)
+    try:
+        snapshot = store.snapshot()
+        dictionary = open_terms(snapshot)
+    except OperationFailed:  # later versions are not needed; but a vacuum may have removed these
+        snapshot = store.snapshot(max(first, second))
+        dictionary = open_terms(snapshot)
+    return Differences(rows, dictionary, snapshot.commit.prefixes, title)
 
 
 def changes_since(store: Store, version: int) -> Iterator[tuple[Commit, Differences]]:

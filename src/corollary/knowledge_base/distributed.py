@@ -10,10 +10,12 @@ from corollary.algorithms.maintain import Maintainer
 from corollary.core.dictionary import Dictionary
 from corollary.core.statistics import Statistics
 from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.knowledge_base.general import GeneralMaintainer
 from corollary.knowledge_base.ontology import Specialized
+from corollary.knowledge_base.tuning import tuning
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.rdf.specialize import is_specializable
+from corollary.rdf.specialize import is_specializable, schema_predicates
 
 if TYPE_CHECKING:
     from corollary.engines.spark.engine import SparkEngine
@@ -26,7 +28,7 @@ class Materialized:
     """What follows from the facts of a DataFrame, and what it took."""
 
     engine: SparkEngine
-    keeper: Maintainer[Any] | Specialized[Any]  # to go on with updates
+    keeper: Maintainer[Any] | Specialized[Any] | GeneralMaintainer[Any]  # to go on with updates
     explicit: Any
     facts: Any
     derived: DataFrame  # facts that follow and are not explicit: relation, arg0, arg1, …
@@ -37,7 +39,7 @@ class Materialized:
     def program(self) -> Program:
         """The rules that did the work."""
         keeper = self.keeper
-        return keeper.specialized if isinstance(keeper, Specialized) else keeper.program
+        return keeper.program if isinstance(keeper, Maintainer) else keeper.specialized
 
     @property
     def statistics(self) -> Statistics:
@@ -69,13 +71,13 @@ def materialize(
 
     `frame` has the columns relation, arg0, arg1, …, as the store's table of facts: a triple is of
     the relation `triples`, and its arguments are subject, property and object. A program with
-    variable properties or classes is written out for the schema that the facts hold, unless
-    `specialize` is false. Strata are as few as negation allows: each costs some jobs. `algorithm`
-    and `modules` are those of updates that follow; without modules, a small one is not closed again
-    (`fp` and `bf` then take some twenty to thirty jobs, whatever the size of the data). `rows` are
-    about how many rows the frame has, for as many `partitions` as they need if that is not given.
-    `make` is what keeps the facts, if not all that follow are kept. Other `options` are those of
-    `SparkEngine`.
+    variable properties or classes is specialized to the schema that the facts hold, if that is
+    small, unless `specialize` is false (`maintained`). Strata are as few as negation allows: each
+    costs some jobs. `algorithm` and `modules` are those of updates that follow; without modules, a
+    small one is not closed again (`fp` and `bf` then take some twenty to thirty jobs, whatever the
+    size of the data). `rows` are about how many rows the frame has, for as many `partitions` as
+    they need if that is not given. `make` is what keeps the facts, if not all that follow are kept.
+    Other `options` are those of `SparkEngine`.
     """
     from corollary.engines.spark.engine import SparkEngine
 
@@ -91,7 +93,7 @@ def materialize(
     for relation in program.arities:
         engine.workspace.number(relation)  # a relation that has a number is read without asking
     explicit = engine.read(frame)
-    make = make or (Specialized if specialize and is_specializable(program) else Maintainer)
+    make = make or (maintained if specialize else Maintainer)
     keeper: Any = make(
         program.without_facts(),
         explicit,
@@ -105,6 +107,23 @@ def materialize(
     return Materialized(
         engine, keeper, explicit, facts, engine.frame(new), len(new), list(engine.reports)
     )
+
+
+def maintained(
+    program: Program, explicit: Any, engine: SparkEngine, **options: Any
+) -> Maintainer[Any] | Specialized[Any] | GeneralMaintainer[Any]:
+    """What keeps mat(Π, E) on Spark; the options are those of `Maintainer`.
+
+    Rules with variable properties or classes are specialized to a schema of few axioms. With more,
+    they stay as they are, and every task has the schema.
+    """
+    if not is_specializable(program):
+        return Maintainer(program, explicit, engine, **options)
+    predicates = schema_predicates(program)
+    if len(explicit.only(predicates)) <= tuning.specialized_axioms_limit:
+        return Specialized(program, explicit, engine, **options)
+    engine.replicated = predicates
+    return GeneralMaintainer(program, explicit, engine, **options)
 
 
 def components(

@@ -17,7 +17,12 @@ ENGINES = ("columnar", "spark")
 
 
 def make_engine(
-    name: str, dictionary: Dictionary, *, threads: int = 1, limit_memory: int | None = None
+    name: str,
+    dictionary: Dictionary,
+    *,
+    threads: int = 1,
+    limit_memory: int | None = None,
+    limit_facts: int | None = None,
 ) -> Engine[Any]:
     """An engine; only the one asked for is imported.
 
@@ -38,7 +43,23 @@ def make_engine(
         return SparkEngine(dictionary, ColumnarEngine)
     from corollary.engines.columnar.engine import ColumnarEngine
 
-    return ColumnarEngine(dictionary, threads=threads, limit_memory=limit_memory)
+    return ColumnarEngine(
+        dictionary, threads=threads, limit_memory=limit_memory, limit_facts=limit_facts
+    )
+
+
+def is_in_process(engine: Engine[Any]) -> bool:
+    """Whether the facts of an engine are in the memory of this process.
+
+    >>> is_in_process(make_engine("columnar", Dictionary()))
+    True
+    """
+    return hasattr(engine, "space")
+
+
+def budget_of(engine: Engine[Any]) -> Any:
+    """The limits of an engine, or None if it has none of its own."""
+    return getattr(getattr(engine, "space", None), "budget", None)
 
 
 def encoded(program: Program, tables: Iterable[Table], dictionary: Dictionary) -> Tables:

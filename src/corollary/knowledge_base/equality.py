@@ -4,9 +4,9 @@ Paper: B. Motik, Y. Nenov, R. Piro, I. Horrocks, *Combining Rewriting and Increm
 Materialisation Maintenance for Datalog Programs with Equality*, IJCAI 2015.
 
 Idea: let ρ map each term to the representative of its class. What is kept is mat(ρ(Π), ρ(E)), Π
-without the rules of equality, by a `Maintainer`. Where it has a fact [a, owl:sameAs, b] with a ≠ b,
-the two classes merge, ρ(E) and the constants of ρ(Π) change, which is an update of the
-`Maintainer`, and so on until nothing merges. A fact stands for all facts that ρ maps to it.
+without the rules of equality, by an inner maintainer. Where it has a fact [a, owl:sameAs, b] with
+a ≠ b, the two classes merge, ρ(E) and the constants of ρ(Π) change, which is an update of the inner
+maintainer, and so on until nothing merges. A fact stands for all facts that ρ maps to it.
 
 Deletion: a class may split. An equality that was derived is seen as [r, owl:sameAs, r] only. So
 `_unsure` finds the classes that may lose something, and they are dissolved into what explicit
@@ -28,11 +28,12 @@ Cost: an update looks at the facts that mention terms whose representatives chan
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Union
 
 import numpy as np
 
@@ -49,7 +50,11 @@ from corollary.core.dictionary import Ids
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
+from corollary.engines.tuples.limits import TooManySteps
 from corollary.errors import OperationFailed
+from corollary.knowledge_base.adaptive import suits_tuples
+from corollary.knowledge_base.engines import is_in_process
+from corollary.knowledge_base.tuning import tuning
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule, Term, Variable, is_auxiliary
@@ -70,9 +75,12 @@ from corollary.rdf.equality import (
     without_equality,
 )
 
+if TYPE_CHECKING:
+    from corollary.knowledge_base.tuples import TupleMaintainer
+
+Inner: TypeAlias = Union["Maintainer[F]", "TupleMaintainer[F]"]
+
 _MARK = Predicate("_~")  # terms whose facts are looked for; no identifier looks like this
-_MANY_CLASSES = 64  # from so many on, one rule for all classes is cheaper than one for each
-_FOLLOWED = 0.25  # of the facts; where more may be lost, all derived equalities are found again
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ class _State(Generic[F]):
     explicit: F  # E
     classes: Classes  # ρ
     derived: Ids  # the classes that explicit equalities alone may not connect
-    inner: Maintainer[F]  # mat(ρ(Π), ρ(E))
+    inner: Inner[F]  # mat(ρ(Π), ρ(E))
 
     @cached_property
     def facts(self) -> F:
@@ -136,24 +144,40 @@ class EqualityMaintainer(Generic[F]):
         if known is not None:
             classes = classes.merged(_pairs(known), self._same_as)
             stored = engine.facts(rewritten(known, classes, engine.dictionary))
-        inner = Maintainer(
+        self._options = {"coarse": coarse, "modules": modules, "on_progress": on_progress}
+        inner = self._maintained(
             self._rewritten_program(rules, classes),
             engine.facts({EQUAL: classes.pairs()}).union(
                 engine.facts(rewritten(explicit, classes, engine.dictionary))
             ),
-            engine,
-            algorithm=algorithm,
-            coarse=coarse,
-            modules=modules,
-            on_progress=on_progress,
-            known=stored,
+            stored,
         )
         self.statistics = inner.statistics  # of the first materialization, before classes merged
-        if known is not None:
-            inner.begin()
         derived = np.unique(classes.of(by_explicit.moved(classes)))
         state = _State(program, rules, explicit, classes, derived, inner)
         self._state = self._merged(state, inner.facts, _Net(engine))
+
+    def _maintained(self, program: Program, explicit: F, known: F | None) -> Inner[F]:
+        """The maintainer of what is stored: tuple at a time for ontologies."""
+        auto = self.algorithm == "auto" and not self._options["coarse"]
+        if auto and is_in_process(self.engine) and suits_tuples(program, explicit):
+            from corollary.knowledge_base.tuples import TupleMaintainer  # loads the compiler
+
+            progress: Any = self._options["on_progress"]
+            with contextlib.suppress(TooManySteps):
+                return TupleMaintainer(
+                    program, explicit, self.engine, known=known, on_progress=progress
+                )
+        return self._whole_relations(program, explicit, known)
+
+    def _whole_relations(self, program: Program, explicit: F, known: F | None) -> Maintainer[F]:
+        options: dict[str, Any] = self._options
+        inner = Maintainer(
+            program, explicit, self.engine, algorithm=self.algorithm, known=known, **options
+        )
+        if known is not None:
+            inner.begin()
+        return inner
 
     # -- what there is -----------------------------------------------------------------------------
 
@@ -178,7 +202,7 @@ class EqualityMaintainer(Generic[F]):
         return self._state.classes
 
     @property
-    def inner(self) -> Maintainer[F]:
+    def inner(self) -> Inner[F]:
         """What is stored: facts and rules of representatives. Not to be updated."""
         return self._state.inner
 
@@ -307,7 +331,14 @@ class EqualityMaintainer(Generic[F]):
             program = self._rewritten_program(new.rules, new.classes)
             added = tuple(r for r in _all(program) if r not in new.inner.program)
             dropped = tuple(r for r in _all(new.inner.program) if r not in program)
-        net.then_changes(new.inner.update(Changes(come_facts, gone_facts, added, dropped)))
+        changes = Changes(come_facts, gone_facts, added, dropped)
+        try:
+            net.then_changes(new.inner.update(changes))
+        except TooManySteps:
+            before = old.inner
+            inner = self._whole_relations(before.program, before.explicit, before.facts)
+            net.then_changes(inner.update(changes))
+            new = replace(new, inner=inner)
         return new
 
     def _difference(self, old: _State[F], new: _State[F], net: _Net[F]) -> tuple[F, F]:
@@ -357,7 +388,8 @@ class EqualityMaintainer(Generic[F]):
                 unsure = np.union1d(unsure, _among(_classes(found, classes), old.derived))
         delta, done = lost, none
         while True:
-            if len(lost) > _FOLLOWED * len(facts) or self._same_as in classes.members(unsure):
+            much = tuning.lost_equalities_ratio * len(lost) > len(facts)
+            if much or self._same_as in classes.members(unsure):
                 # So much may be lost that to follow it costs as much as to merge again.
                 return np.union1d(everything, self._broken(old, classes.all, explicit))
             fresh = np.setdiff1d(unsure, done)
@@ -398,10 +430,10 @@ class EqualityMaintainer(Generic[F]):
         whole = [predicate for predicate in predicates if mentions(predicate, named)]
         rules: list[CompiledRule] = []
         types = [predicate for predicate in predicates if predicate.member_of is not None]
-        if len(types) > _MANY_CLASSES:
+        if len(types) > tuning.marked_classes_limit:
             rules += self._marking(TYPES, facts)
         for predicate in predicates:
-            if predicate.member_of is None or len(types) <= _MANY_CLASSES:
+            if predicate.member_of is None or len(types) <= tuning.marked_classes_limit:
                 rules += self._marking(predicate, facts)
         marks = self.engine.facts({_MARK: terms.reshape(-1, 1).astype(np.uint32)})
         found = self.engine.derive(rules, facts.union(marks), delta=marks).facts
@@ -506,7 +538,7 @@ def _terms(facts: F, engine: Engine[F]) -> Ids:
     return found
 
 
-def _compiled(inner: Maintainer[F], engine: Engine[F]) -> list[CompiledRule]:
+def _compiled(inner: Inner[F], engine: Engine[F]) -> list[CompiledRule]:
     return [compile_rule(rule, engine.dictionary) for rule in inner.program.rules]
 
 

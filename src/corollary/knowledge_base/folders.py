@@ -13,16 +13,20 @@ from corollary.lang.syntax import TRIPLE
 from corollary.rdf import formats
 
 
-def read_folder(folder: str | Path, program: Program) -> list[Table]:
+def read_folder(
+    folder: str | Path, program: Program, *, limit_input_bytes: int | None = None
+) -> list[Table]:
     """The facts in a folder for the relations of a program, and for its triples.
 
     Blank nodes keep their labels: `_:b` is the same in all files of the folder, and in the program.
     """
-    tables = read_facts(folder, program)
+    tables = read_facts(folder, program, limit_input_bytes=limit_input_bytes)
     paths = triple_files(folder) if program.has_triples else []
     if paths:
         dictionary = Dictionary()
-        triples = formats.read(paths, dictionary, keep_labels=True)
+        triples = formats.read(
+            paths, dictionary, keep_labels=True, limit_input_bytes=limit_input_bytes
+        )
         tables.append(Table(TRIPLE, [_column(ids, dictionary) for ids in triples.columns]))
     return tables
 

@@ -24,7 +24,7 @@ from corollary.core.compile import home
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, F, Facts
 from corollary.core.proof import Proof
-from corollary.errors import InvalidInput, Source
+from corollary.errors import InvalidInput, OperationFailed, Source
 from corollary.knowledge_base.ontology import Specialized
 from corollary.lang.program import Program
 from corollary.lang.substitute import substituted_atom
@@ -157,6 +157,10 @@ class HybridSpecialized(Specialized[F]):
         if hasattr(self, "_main"):
             self.hybrid.also = self._deciding()
 
+    def _meet(self, facts: F) -> None:
+        super()._meet(facts)
+        self._state.plan.meet(self.hybrid.unseen)
+
     def update(self, changes: Changes[F]) -> Changes[F]:
         """Apply changes of E and Π; the answer is by what the facts that are kept differ."""
         before = self.explicit, self.hybrid.all_facts
@@ -169,8 +173,13 @@ class HybridSpecialized(Specialized[F]):
         return self._visible(self.hybrid.kept(self.explicit))
 
     def verify(self) -> None:
-        """Derive what is kept again; raises `OperationFailed` where it differs."""
+        """Derive what is kept again, by rules written out anew; see `Hybrid.verify`."""
         self.hybrid.verify()
+        anew = HybridSpecialized(
+            self.program, self.explicit, self.engine, patterns=self.patterns
+        ).facts
+        if not len(anew) == len(self.facts) == len(anew.intersection(self.facts)):
+            raise OperationFailed("E407", "what is pre-materialized is not what follows")
 
     def answer(self, query: Atom, admissible: Mapping[int, Ids] | None = None) -> Answer[F]:
         """The facts that match an atom; see `Hybrid.answer`."""

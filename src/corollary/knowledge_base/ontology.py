@@ -29,23 +29,18 @@ from corollary.algorithms.explain import BUDGET, explain
 from corollary.algorithms.maintain import Maintainer
 from corollary.algorithms.strata import CompiledStrata
 from corollary.algorithms.updating import OnStratum
-from corollary.core.changes import Changes
+from corollary.core.changes import Changes, composed
 from corollary.core.compile import TRIPLES, TYPES, home
 from corollary.core.engine import Engine, F
 from corollary.core.proof import Proof
 from corollary.errors import OperationFailed
+from corollary.knowledge_base.tuning import tuning
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Atom, Rule
 from corollary.rdf.cases import Open, opens
 from corollary.rdf.plan import Plan
 from corollary.rdf.specialize import Split, Template, is_cases, split
-
-# A template with more cases stays as it is: an instance takes 20 µs to write and some kB.
-MANY = 50_000
-# Nor are more guarded instances written than these, as each makes the strata larger: where data
-# say that everything is below everything, there would be one for each two terms.
-GUARDED = 500
 
 _Row = tuple[Template, tuple[int, ...]]
 
@@ -202,6 +197,11 @@ class Specialized(Generic[F]):
         return Program.of(self._state.plan.program)
 
     @property
+    def rule_count(self) -> int:
+        """How many rules do the work at the moment."""
+        return len(self._main.program.rules)
+
+    @property
     def explicit(self) -> F:
         """E."""
         if not self._given:
@@ -317,7 +317,7 @@ class Specialized(Generic[F]):
         try:
             self._add_all(done.inserted)
         except _TooManyCases:
-            self._replan(state.program, state.schema.explicit)
+            self._replan(state.program, self._schema_facts())
         return done
 
     def _follow(self, inserted: F, deleted: F, about: Changes[F] | None) -> Changes[F]:
@@ -368,7 +368,7 @@ class Specialized(Generic[F]):
             if not self._state.plan.changed and self._moved is None:
                 return total
             done = self._follow(self._nothing, self._nothing, None)
-            total = _composed(total, done)
+            total = composed(total, done)
 
     def _meet(self, facts: F) -> None:
         self._state.plan.meet(facts.predicates())
@@ -401,9 +401,9 @@ class Specialized(Generic[F]):
         for row in state.active(done.deleted):
             if row in state.guarded:
                 self._remove(row)
-        if len(state.guarded) > GUARDED:
+        if len(state.guarded) > tuning.guarded_cases_limit:
             self._general |= {template.rule for template, _ in state.guarded}
-            self._replan(state.program, state.schema.explicit)
+            self._replan(state.program, self._schema_facts())
 
     def _turn(self) -> None:
         """Find the instances that new predicates call for, and whether data may derive axioms."""
@@ -411,13 +411,15 @@ class Specialized(Generic[F]):
         try:
             self._wake()
         except _TooManyCases:
-            self._replan(state.program, state.schema.explicit)
+            self._replan(state.program, self._schema_facts())
             state = self._state
         cyclic = state.plan.watched > 0
         if cyclic != state.cyclic:
             state.cyclic = cyclic
             for rule in state.rules_of_cases:
                 (state.plan.want if cyclic else state.plan.drop)(rule)
+            if cyclic and hasattr(self, "_main"):
+                self._add_guarded()  # facts that were known may have axioms that data derive
             if not cyclic:
                 for row in list(state.guarded):
                     self._remove(row)
@@ -444,6 +446,17 @@ class Specialized(Generic[F]):
             for rule in state.rules_of_cases:
                 state.plan.want(rule)
             self._add_guarded()
+
+    def _schema_facts(self) -> F:
+        """The explicit facts about the schema, and those that are still to move out of it.
+
+        A plan may be made again before the main maintainer has got the facts of predicates that a
+        change of rules has made data.
+        """
+        state = self._state
+        if self._moved is None:
+            return state.schema.explicit
+        return self._moved[1].without(state.split.predicates).union(state.schema.explicit)
 
     def _planned(self, program: Program, explicit: F, live: Iterable[Predicate]) -> _State[F]:
         """A plan for a program and its explicit facts; of late rules there are none so far."""
@@ -492,7 +505,7 @@ class Specialized(Generic[F]):
             (p, t) for p in cases.predicates() for t in state.templates.get(p, ())
         ):
             rows = state.gates.rows(template, cases.rows(predicate))
-            if len(rows) > MANY:
+            if len(rows) > tuning.specialized_cases_limit:
                 self._general |= {template.rule}
                 raise _TooManyCases
             if fresh:
@@ -527,15 +540,3 @@ class Specialized(Generic[F]):
     def _remove(self, row: _Row) -> None:
         self._state.guarded.discard(row)
         self._state.plan.drop(self._state.cases.pop(row))
-
-
-def _composed(first: Changes[F], second: Changes[F]) -> Changes[F]:
-    """What two updates, one after the other, differ by together."""
-    statistics = first.statistics
-    if statistics is not None and second.statistics is not None:
-        statistics.include(second.statistics)
-    return Changes(
-        first.inserted.difference(second.deleted).union(second.inserted.difference(first.deleted)),
-        first.deleted.difference(second.inserted).union(second.deleted.difference(first.inserted)),
-        statistics=statistics,
-    )

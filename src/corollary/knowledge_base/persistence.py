@@ -13,8 +13,10 @@ from corollary.core.changes import Changes
 from corollary.core.proof import Proof
 from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput, OperationFailed
+from corollary.knowledge_base.axioms import Axioms, axiom_texts, axioms_of
 from corollary.knowledge_base.engines import make_engine
 from corollary.knowledge_base.hybrid import make_hybrid
+from corollary.knowledge_base.results import results_of
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLES_NAME, Atom
@@ -105,6 +107,7 @@ def open_knowledge_base(
     options: Mapping[str, Any],
     threads: int,
     limit_memory: int | None,
+    write_cache: bool = True,
 ) -> KnowledgeBase:
     """See `KnowledgeBase.open`; `make` says for a program and a kind of equality what keeps it."""
     from corollary.knowledge_base.stored import Persistence, facts_of
@@ -114,7 +117,7 @@ def open_knowledge_base(
     store = Store.open(path)
     newest = store.latest()
     snapshot = store.snapshot(newest if at_version is None else at_version)
-    opened = open_columns(snapshot, keep=snapshot.version == newest)
+    opened = open_columns(snapshot, keep=write_cache and snapshot.version == newest)
     kb = cls.__new__(cls)
     kb._dictionary = opened.dictionary
     kb._persistence = Persistence.of(snapshot, kb._dictionary, writable=snapshot.version == newest)
@@ -122,8 +125,9 @@ def open_knowledge_base(
         "columnar", kb._dictionary, threads=threads, limit_memory=limit_memory
     )
     facts, explicit = facts_of(opened, engine)
-    program, kb._options, kb._equality = snapshot.program, dict(options), snapshot.commit.equality
-
+    program, kb._options = snapshot.program.without_facts(), dict(options)
+    kb._axioms = axioms_of(snapshot, kb._encoded, kb._dictionary)
+    kb._equality = snapshot.commit.equality
     kb._mode = snapshot.mode
 
     def begun(explicit: Any, facts: Any) -> Any:
@@ -135,7 +139,7 @@ def open_knowledge_base(
             kept.begin()
         return kept
 
-    kb._maintainer = Resumed(program, explicit, facts, begun)
+    kb._maintainer = Resumed(program, explicit, results_of(facts), begun)
     kb._prefixes = dict(program.prefixes)
     widths = {name: count.width for name, count in snapshot.statistics.relations.items()}
     kb._arities = {**{n: w for n, w in widths.items() if n != TRIPLES_NAME}, **program.arities}
@@ -165,6 +169,7 @@ def save_knowledge_base(kb: KnowledgeBase, path: str | Path, *, message: str) ->
         explicit,
         kb._dictionary,
         kb.program,
+        axiom_texts(kb._axioms.asserted),
         kb._prefixes,
         kb._last or Statistics("semi-naive", "materialization from scratch"),
         message=message,
@@ -199,10 +204,11 @@ def feed(kb: KnowledgeBase, version: int) -> Iterator[tuple[Commit, Differences]
 
 def refuse_occupied(path: str | Path) -> None:
     """Fail at once if a build could not make a store in a folder."""
-    from corollary.store.store import refuse_occupied
+    from corollary.store.marker import refuse_occupied
+    from corollary.store.places import local_path
 
-    if not _is_empty(path):
-        refuse_occupied(Path(path))
+    if not is_empty(path):
+        refuse_occupied(local_path(path))
 
 
 def refuse_too_large(store: Store, limit: int | None) -> None:
@@ -229,24 +235,23 @@ def empty_store(path: str | Path, width: int = 0) -> Any:
     """A new store for facts of so many arguments, or one that is there and has nothing in it."""
     from corollary.store import Store
 
-    if _is_empty(path):
+    if is_empty(path):
         return Store.open(path)
     return Store.create(path, width=width)
 
 
-def _is_empty(path: str | Path) -> bool:
+def is_empty(path: str | Path) -> bool:
     """Whether there is a store with nothing in it."""
     from corollary.store import Store
 
-    if not is_store(path):
-        return False
-    found = Store.open(path).commit()
-    return not (found.statistics.facts or found.rules or found.terms)
+    return is_store(path) and Store.open(path).is_empty()
 
 
 def is_store(path: str | Path) -> bool:
     """Whether there is a store in a folder."""
-    return any((Path(path) / "facts" / "_delta_log").glob("*.json"))
+    from corollary.store.places import local_path
+
+    return any((local_path(path) / "facts" / "_delta_log").glob("*.json"))
 
 
 def committed(
@@ -254,6 +259,7 @@ def committed(
     asked: Changes[Any],
     done: Changes[Any],
     before: Any,
+    axioms: Axioms[Any],
     prefixes: Mapping[str, str],
     message: str,
     batch: str | None = None,
@@ -272,6 +278,8 @@ def committed(
         version: int = persistence.commit(
             Difference.of(done, asked, before, after),
             kept.program,
+            axioms.stated,
+            axiom_texts(axioms.asserted),
             prefixes,
             done.statistics,
             message=message,

@@ -16,15 +16,17 @@ Rules = str | Path | Program
 def read_rules(given: Rules | Iterable[Rules]) -> Program:
     """The rules of rule sets (by name, or `none`), of `.dl` files and of programs, together.
 
+    Facts among them are axioms.
+
     >>> len(read_rules(["rhodf", Program.parse("p(?x) :- q(?x) .")]).rules)
     7
     >>> len(read_rules("none"))
     0
     """
     if isinstance(given, Program):
-        return given
+        return given.with_axioms()
     if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".dl")):
-        return Program.load(given)
+        return Program.load(given).with_axioms()
     if isinstance(given, str):
         return Program() if given == NO_RULES else rules(given)
     program = Program()

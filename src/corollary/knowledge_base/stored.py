@@ -16,7 +16,7 @@ from corollary.core.statistics import Statistics
 from corollary.errors import OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, is_auxiliary
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, is_auxiliary
 from corollary.store import Statistics as Counted
 from corollary.store import Store, Writer, cache, compaction
 from corollary.store.columns import Columns, Label, Part
@@ -158,7 +158,7 @@ class Persistence:
     ) -> None:
         self.store = store
         self.version = version
-        self.program = program
+        self.program, self._axioms = program.without_facts(), program.axioms
         self._dictionary = dictionary
         self._stored = stored  # terms that the store has
         self._relations = dict(relations)
@@ -191,6 +191,8 @@ class Persistence:
         self,
         difference: Difference,
         program: Program,
+        axioms: frozenset[Atom],
+        asserted: Sequence[str],
         prefixes: Mapping[str, str],
         statistics: Statistics,
         *,
@@ -205,6 +207,7 @@ class Persistence:
         if writer.first_term != self._stored:
             raise writer.conflict()
         counts = counted(self._relations, difference, lambda _, facts: _width(facts))
+        same = program == self.program and axioms == self._axioms
         try:
             self._write(writer, difference)
             inserted, deleted = (
@@ -222,7 +225,8 @@ class Persistence:
                     dict(statistics.derivations),
                     {name: round(spent, 6) for name, spent in statistics.seconds.items()},
                 ),
-                program=None if program == self.program else program,
+                program=None if same else program.with_axioms(axioms),
+                asserted=asserted,
                 prefixes=prefixes,
                 kind=kind,
                 message=message,
@@ -230,7 +234,8 @@ class Persistence:
             )
         finally:
             self._stored = writer.stored_terms
-        self.version, self._relations, self.program = version, counts, program
+        self.version, self._relations = version, counts
+        self.program, self._axioms = program, axioms
         return version
 
     def compact(self) -> None:
@@ -238,7 +243,7 @@ class Persistence:
         if compaction.needed(self.store.facts.files(self.version)):
             # Another writer may be faster, or there may be no room: then another time.
             with suppress(OperationFailed):
-                made = compaction.compact(self.store)
+                made = compaction.compact(self.store, attempts=1)
                 if made is not None and made.version == self.version + 1:
                     self.version = made.version
 
@@ -295,6 +300,7 @@ def save(
     explicit: Any,
     dictionary: Dictionary,
     program: Program,
+    asserted: Sequence[str],
     prefixes: Mapping[str, str],
     statistics: Statistics,
     *,
@@ -344,6 +350,7 @@ def save(
             {name: round(spent, 6) for name, spent in statistics.seconds.items()},
         ),
         program=program,
+        asserted=asserted,
         prefixes=prefixes,
         kind="build",
         message=message,

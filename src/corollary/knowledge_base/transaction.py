@@ -112,11 +112,16 @@ class Transaction:
         relation: str | None = None,
         on_error: OnError = "fail",
         on_progress: OnProgress | None = None,
+        limit_input_bytes: int | None = None,
     ) -> None:
         """Insert what files and folders hold; see `KnowledgeBase.load`."""
         self._refuse_closed()
         for found in self._reader.sources(
-            sources, relation, on_error=on_error, on_progress=on_progress
+            sources,
+            relation,
+            on_error=on_error,
+            on_progress=on_progress,
+            limit_input_bytes=limit_input_bytes,
         ):
             if isinstance(found, Program):
                 self._add((*found.rules, *found.constraints))
@@ -124,26 +129,49 @@ class Transaction:
             else:
                 self._request(found, inserts=True)
 
-    def delete_from(self, *sources: Any, on_error: OnError = "fail") -> None:
+    def delete_from(
+        self, *sources: Any, on_error: OnError = "fail", limit_input_bytes: int | None = None
+    ) -> None:
         """Take away the explicit facts that files and folders hold.
 
         Labels of blank nodes are read as those of this knowledge base.
         """
         self._refuse_closed()
-        for found in self._reader.sources(sources, on_error=on_error, keep_labels=True):
+        for found in self._reader.sources(
+            sources, on_error=on_error, keep_labels=True, limit_input_bytes=limit_input_bytes
+        ):
             if isinstance(found, Program):
                 found = self._reader.facts(found)
             self._request(found, inserts=False)
 
     def add_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
-        """Add rules: text, a `.dl` file given as a path, a program, or rules."""
+        """Add rules: text, a `.dl` file given as a path, a program, or rules.
+
+        Facts among them are axioms, which hold until they are removed with `remove_rules`.
+        """
         self._refuse_closed()
-        self._add(self._read_rules(rules))
+        added, axioms = self._read_rules(rules)
+        self._add(added)
+        if axioms:
+            self._reader.facts(Program.of((), axioms))  # checks the number of arguments
+            self._rules = self._rules.with_axioms(dict.fromkeys((*self._rules.axioms, *axioms)))
 
     def remove_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
-        """Remove rules, each of which must be there; they are compared up to their variables."""
+        """Remove rules, each of which must be there; they are compared up to their variables.
+
+        Facts among them are axioms of the program.
+        """
         self._refuse_closed()
-        self._rules = self._rules.removed(*self._read_rules(rules))
+        removed, axioms = self._read_rules(rules)
+        for axiom in axioms:
+            if axiom not in self._rules.axioms:
+                text = Printer(self._reader.prefixes).atom(axiom)
+                raise InvalidInput(
+                    "E307", f"the program has no axiom {text}", "use delete for facts of the data"
+                )
+        self._rules = self._rules.removed(*removed)
+        if axioms:
+            self._rules = self._rules.with_axioms(self._rules.axioms.difference(axioms))
 
     @property
     def changes(self) -> TransactionChanges:
@@ -185,7 +213,10 @@ class Transaction:
             self._reader.check_arity(relation, arity)
         self._rules = program
 
-    def _read_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> list[Rule]:
+    def _read_rules(
+        self, rules: str | Path | Program | Rule | Iterable[Rule]
+    ) -> tuple[list[Rule], tuple[Atom, ...]]:
+        """Rules and constraints, and axioms."""
         facts: Iterable[Atom] = ()
         if isinstance(rules, Path):
             rules = Program.load(rules)
@@ -195,10 +226,7 @@ class Transaction:
             found, facts = [*rules.rules, *rules.constraints], rules.facts
         else:
             found = [rules] if isinstance(rules, Rule) else list(rules)
-        for fact in facts:
-            text = Printer(self._reader.prefixes).atom(fact)
-            raise InvalidInput("E341", f"expected rules, found the fact {text}", "use insert")
-        return found
+        return found, tuple(facts)
 
     def _request(self, tables: Tables, *, inserts: bool) -> None:
         if self._requests and self._requests[-1][0] == inserts:

@@ -13,7 +13,7 @@ from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.persistence import refuse_too_large
 from corollary.lang.syntax import is_auxiliary
 from corollary.store import Store
-from corollary.store.check import cache_differs, check_files
+from corollary.store.check import cache_differs, check_caches, check_files
 
 
 @dataclass
@@ -41,17 +41,23 @@ def verify_store(
     found = Verified(snapshot.version, snapshot.statistics.facts)
     started = time.perf_counter()
     found.problems += check_files(snapshot, on_progress)
+    readable = not found.problems
+    found.problems += check_caches(store)
     found.seconds["files"] = round(time.perf_counter() - started, 6)
-    if found.problems or not derive:
+    if not readable or not derive:
         return found
     refuse_too_large(store, limit_memory)
     started = time.perf_counter()
-    kb = KnowledgeBase.open(
-        path, at_version=snapshot.version, threads=threads, limit_memory=limit_memory
+    kb = KnowledgeBase._open(
+        path,
+        at_version=snapshot.version,
+        threads=threads,
+        limit_memory=limit_memory,
+        write_cache=False,
     )
     if cache_differs(snapshot, kb._dictionary):
         problem = "the column cache is not what the tables are"
-        hint = "remove the folder cache: it is made again"
+        hint = "'corollary repair' makes it again"
         found.problems.append(OperationFailed("E509", problem, hint, file=str(store.path)))
     found.problems += _compared(kb, store)
     found.seconds["derive"] = round(time.perf_counter() - started, 6)

@@ -60,13 +60,13 @@ _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 _NONZERO = re.compile(r"[^eE]*[1-9]")
 _SPECIAL = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
 _BASE64 = re.compile(
-    r"(?:(?:[A-Za-z0-9+/] ?){4})*(?:(?:[A-Za-z0-9+/] ?){3}[A-Za-z0-9+/]"
+    r"(?:(?:[A-Za-z0-9+/] ?){4})*+(?:(?:[A-Za-z0-9+/] ?){3}[A-Za-z0-9+/]"
     r"|(?:[A-Za-z0-9+/] ?){2}[AEIMQUYcgkosw048] ?=|[A-Za-z0-9+/] ?[AQgw] ?= ?=)?"
 )
-_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*+")
 # A reference of RFC 3987: what stands before a colon in the first segment is a scheme.
 _URI = re.compile(
-    r"(?:[A-Za-z][A-Za-z0-9+.\-]*:|(?![^/?#]*:))(?:[^\s<>\"{}|\\^`%]|%[0-9A-Fa-f]{2})*"
+    r"(?:[A-Za-z][A-Za-z0-9+.\-]*:|(?![^/?#]*:))(?:[^\s<>\"{}|\\^`%]++|%[0-9A-Fa-f]{2})*+"
 )
 _TIME = re.compile(  # with digits enough for anyone; Python's int refuses more than 4,300
     r"(-?(?:[1-9][0-9]{3,999}|0[0-9]{3}))-([0-9]{2})-([0-9]{2})"

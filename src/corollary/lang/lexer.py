@@ -11,31 +11,35 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from corollary.errors import Diagnostic, Source, Span
+from corollary.errors import Diagnostic, InvalidInput, Source, Span
 
-# Order matters: the first alternative that matches wins.
+# Order matters: the first alternative that matches wins. Repetitions are possessive where they can
+# be: a long number would else be tried with every split of its digits, and a long string would
+# take some hundred bytes of memory for each of its characters.
 _ESCAPED = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%]"  # in the local part of a prefixed name
-_LOCAL = rf"(?:[\w:]|{_ESCAPED})(?:(?:[\w.:\-]|{_ESCAPED})*(?:[\w:\-]|{_ESCAPED}))?"
+_DOTS = rf"\.++(?=[\w:\-]|{_ESCAPED})"  # which do not end the name
+_LOCAL = rf"(?:[\w:]|{_ESCAPED})(?:[\w:\-]++|{_ESCAPED}|{_DOTS})*+"
 _TOKEN = re.compile(
     rf"""
-      (?P<space>(?:[ \t\r\n\f\v\u00a0\u2028\ufeff]+|(?:\#|%|//)[^\n]*)+)
+      (?P<space>(?:[ \t\r\n\f\v\u00a0\u2028\ufeff]++|(?:\#|%|//)[^\n]*+)++)
     | (?P<variable>\?\w+)
     | (?P<name>\[[ \t]*[^\W_][\w.:\-]*[ \t]*\])
-    | (?P<iri><(?:[^\x00-\x20<>"{{}}|^`\\]|\\u[0-9A-Fa-f]{{4}}|\\U[0-9A-Fa-f]{{8}})*>)
-    | (?P<double>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+)
-    | (?P<decimal>[+-]?[0-9]*\.[0-9]+)
-    | (?P<integer>[+-]?[0-9]+)
-    | (?P<string>"(?:[^"\\\n\r]|\\.)*"|'(?:[^'\\\n\r]|\\.)*')
+    | (?P<iri><(?:[^\x00-\x20<>"{{}}|^`\\]++|\\u[0-9A-Fa-f]{{4}}|\\U[0-9A-Fa-f]{{8}})*+>)
+    | (?P<double>[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)[eE][+-]?[0-9]++)
+    | (?P<decimal>[+-]?[0-9]*+\.[0-9]++)
+    | (?P<integer>[+-]?[0-9]++)
+    | (?P<string>"(?:[^"\\\n\r]++|\\.)*+"|'(?:[^'\\\n\r]++|\\.)*+')
     | (?P<blank>_:\w(?:[\w.\-]*[\w\-])?)
     | (?P<prefixed>(?:[^\W\d_](?:[\w.\-]*[\w\-])?)?:(?!-)(?:{_LOCAL})?)
     | (?P<word>[^\W\d]\w*)
-    | (?P<tag>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)
+    | (?P<tag>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)
     | (?P<sign>:-|\^\^|<=|>=|!=|&&|\|\||[][(),.;=<>+\-*/!])
     | (?P<bad>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
 
+_LONGEST = 16 << 20  # characters of a token; data files have the same limit for terms
 _OPERANDS = frozenset({"variable", "double", "decimal", "integer", "string", ")"})
 _SIGNED = frozenset({"double", "decimal", "integer"})
 
@@ -68,6 +72,16 @@ def tokenize(
         if kind == "space":
             at = stop
             continue
+        if stop - at > _LONGEST:
+            line, column = source.position(at)
+            raise InvalidInput(
+                "E324",
+                f"a term is longer than {_LONGEST >> 20} MiB",
+                "store large values elsewhere and refer to them",
+                file=source.name,
+                line=line,
+                column=column,
+            )
         if kind == "sign":
             kind = text[at:stop]
         elif kind == "bad":

@@ -14,6 +14,7 @@ from typing import NoReturn, TypeVar
 from corollary.errors import Diagnostic, InvalidProgram, Source, Span, nearest
 from corollary.lang.functions import FUNCTIONS, spelled
 from corollary.lang.lexer import Token, tokenize
+from corollary.lang.names import RESERVED, name_problem
 from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
     FALSE,
@@ -41,7 +42,6 @@ from corollary.lang.syntax import (
 # Python's stack holds 1,000 frames.
 MAX_NESTING = 100
 
-RESERVED = ("FILTER", "AGGREGATE", FALSE)
 
 # What a program may use without declaring it.
 WELL_KNOWN_PREFIXES = {
@@ -231,6 +231,8 @@ class Parser:
                 hint = "a constraint is written false :- p(?x) ." if token.text == FALSE else None
                 message = f"'{token.text}' is a reserved word, not a relation"
                 self._fail("E101", message, token, hint)
+            if (problem := name_problem(token.text)) is not None:
+                self._fail("E511", problem[0], token, problem[1])
             self._advance()
             arguments = self._arguments() if self._token.kind == "(" else ()
             return Atom(token.text, arguments, self._span(token.start, self._end))
@@ -452,9 +454,8 @@ class Parser:
         token = self._advance()
         text = self._unescape(token, token.text[1:-1])
         if self._token.kind == "tag" and self._token.start == token.end:
-            return Literal(
-                text, WELL_KNOWN_PREFIXES["rdf"] + "langString", self._advance().text[1:]
-            )
+            language = self._advance().text[1:]
+            return Literal(text, WELL_KNOWN_PREFIXES["rdf"] + "langString", language)
         if self._token.kind == "^^":
             self._advance()
             start = self._token

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,9 @@ class Program:
     A constraint is a rule with the head `false`. It derives nothing; where its body holds, the
     facts contradict it (`algorithms.constraints`).
 
+    Those facts that belong to the rules, as the axiomatic triples of RDFS do, are `axioms`: they
+    hold for as long as the program states them, whatever data are deleted.
+
     >>> program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . edge(1, 2) .")
     >>> print(program, end="")
     path(?x, ?y) :- edge(?x, ?y) .
@@ -35,6 +38,7 @@ class Program:
     facts: tuple[Atom, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
     constraints: tuple[Rule, ...] = ()
+    axioms: frozenset[Atom] = frozenset()
 
     @classmethod
     def parse(cls, text: str | Source) -> Program:
@@ -98,6 +102,15 @@ class Program:
     def __hash__(self) -> int:
         return hash(self._sets)
 
+    def rules_not_in(self, other: Program) -> tuple[Rule, ...]:
+        """The rules and constraints that another program does not have.
+
+        >>> program = Program.parse("q(?x) :- p(?x) . false :- q(1) .")
+        >>> [rule.is_constraint for rule in program.rules_not_in(Program.parse("q(?x) :- p(?x) ."))]
+        [True]
+        """
+        return tuple(rule for rule in (*self.rules, *self.constraints) if rule not in other)
+
     @cached_property
     def _sets(self) -> tuple[frozenset[Rule], frozenset[Atom]]:
         return frozenset((*self.rules, *self.constraints)), frozenset(self.facts)
@@ -115,23 +128,35 @@ class Program:
 
     def __or__(self, other: Program) -> Program:
         """The rules and facts of both programs."""
-        return Program.of(
+        program = Program.of(
             dict.fromkeys((*self.rules, *self.constraints, *other.rules, *other.constraints)),
             (*self.facts, *other.facts),
             {**self.prefixes, **other.prefixes},
         )
+        return replace(program, axioms=self.axioms | other.axioms)
 
     def __sub__(self, other: Program) -> Program:
         """The rules and facts of this program that the other one does not have."""
-        return Program.of(
+        program = Program.of(
             (rule for rule in (*self.rules, *self.constraints) if rule not in other),
             (fact for fact in self.facts if fact not in other),
             self.prefixes,
         )
+        return replace(program, axioms=self.axioms & frozenset(program.facts))
 
     def without_facts(self) -> Program:
         """The rules and constraints alone."""
         return Program(self.rules, (), self.prefixes, self.constraints)
+
+    def with_axioms(self, axioms: Iterable[Atom] | None = None) -> Program:
+        """The rules and constraints with these facts as axioms; by default, all of its facts.
+
+        >>> program = Program.parse("p(?x) :- q(?x) . q(1) .")
+        >>> len(program.axioms), len(program.with_axioms().axioms)
+        (0, 1)
+        """
+        stated = self.facts if axioms is None else tuple(axioms)
+        return replace(self, facts=stated, axioms=frozenset(stated))
 
     def added(self, *rules: Rule) -> Program:
         """The program with these rules too.
@@ -148,9 +173,7 @@ class Program:
         # What is there is valid, and stays so.
         own = tuple(rule for rule in new if not rule.is_constraint)
         constraints = tuple(rule for rule in new if rule.is_constraint)
-        program = Program(
-            self.rules + own, self.facts, self.prefixes, self.constraints + constraints
-        )
+        program = replace(self, rules=self.rules + own, constraints=self.constraints + constraints)
         arities = {
             atom.relation: len(atom.terms)
             for rule in new
@@ -199,7 +222,7 @@ class Program:
         constraints = tuple(rule for rule in self.constraints if rule not in gone)
         if not gone:
             return self
-        program = Program(kept, self.facts, self.prefixes, constraints)
+        program = replace(self, rules=kept, constraints=constraints)
         if self._positive:
             program._knowing(_positive=True)
         if all(atom.relation == TRIPLE for rule in gone for atom in _atoms_of(rule)):

@@ -48,12 +48,17 @@ class Literal:
 
     Strings, numbers and booleans are literals of the XML Schema types; a bare lower-case symbol is
     short for the string of its name. Terms are equal when written alike: 1 and 01 are different
-    terms with equal values.
+    terms with equal values. Language tags are compared without regard to case, and are in lower
+    case here, so that `"chat"@FR` and `"chat"@fr` are one term.
     """
 
     lexical: str
     datatype: str = XSD + "string"
     language: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.language is not None:
+            object.__setattr__(self, "language", self.language.lower())
 
 
 Constant = IRI | BlankNode | Literal

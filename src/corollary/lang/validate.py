@@ -12,10 +12,12 @@ from typing import Literal as OneOf
 from corollary.errors import Diagnostic, Source, Span, nearest
 from corollary.lang.functions import FUNCTIONS
 from corollary.lang.lexer import tokenize
+from corollary.lang.names import name_problem
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Graph
 from corollary.lang.syntax import (
     TRIPLE,
+    TRIPLES_NAME,
     Aggregate,
     Atom,
     Expression,
@@ -61,6 +63,10 @@ def _arities(statements: Iterable[Rule]) -> Iterator[Diagnostic]:
     first: dict[str, tuple[int, Rule, Atom]] = {}
     for rule in statements:
         for atom in (rule.head, *(atom for atom, _ in rule.atoms())):
+            if atom.relation == TRIPLES_NAME:  # atoms that were not read from a text
+                problem = name_problem(atom.relation)
+                assert problem is not None, "the name is reserved"
+                yield Diagnostic("E511", problem[0], _span(rule, atom.span), problem[1])
             known = first.setdefault(atom.relation, (len(atom.terms), rule, atom))
             if known[0] != len(atom.terms) and atom.relation != TRIPLE:
                 where = _span(known[1], known[2].span)

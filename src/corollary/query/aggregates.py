@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from corollary.query.functions import arithmetic, text_of_value
+from corollary.query.functions import arithmetic, check_length, text_of_value
 from corollary.query.values import Value, number
 
 
@@ -23,11 +23,13 @@ def _average(values: Sequence[Value], separator: str) -> Value:
 
 
 def _concatenated(values: Sequence[Value], separator: str) -> Value:
-    return separator.join(map(text_of_value, values))
+    texts = [text_of_value(value) for value in values]
+    check_length(sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1))
+    return separator.join(texts)
 
 
 AGGREGATES: dict[str, Callable[[Sequence[Value], str], Value]] = {
-    "Sum": _sum,
-    "Avg": _average,
-    "GroupConcat": _concatenated,
+    "SUM": _sum,
+    "AVG": _average,
+    "GROUP_CONCAT": _concatenated,
 }

@@ -287,7 +287,7 @@ class Evaluator:
     def _sums(self, lists: pa.Array) -> list[str | None] | None:
         """SUM and AVG of nothing but integers, where no sum is too large for an array."""
         ids = lists.flatten()
-        if self._call.aggregate not in ("Sum", "Avg") or ids.null_count or lists.null_count:
+        if self._call.aggregate not in ("SUM", "AVG") or ids.null_count or lists.null_count:
             return None
         members = ids.to_numpy()
         lengths = pc.list_value_length(lists).to_numpy()
@@ -298,7 +298,7 @@ class Evaluator:
             return None
         starts = np.cumsum(lengths) - lengths
         sums = np.add.reduceat(numbers.astype(np.int64), starts).tolist()
-        if self._call.aggregate == "Sum":
+        if self._call.aggregate == "SUM":
             return [text(total) for total in sums]
         pairs = zip(sums, lengths.tolist(), strict=True)
         return [text(arithmetic("/", total, number)) for total, number in pairs]

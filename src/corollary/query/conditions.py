@@ -7,19 +7,19 @@ other expressions are functions that the database calls with the terms of their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import rdflib
-from rdflib.plugins.sparql.parserutils import CompValue
-
-from corollary.query.expressions import EXISTS, ROW, compiled
+from corollary.lang.syntax import IRI, Literal, Variable
+from corollary.query.expressions import ROW, compiled
 from corollary.query.plan import Call, Column, Kind, Wanted
 from corollary.query.relations import NULLS, Translation
-from corollary.query.terms import constant
+from corollary.query.syntax.algebra import Node, walk
 
-Exists = Callable[[CompValue], str]  # the SQL of an EXISTS
+Exists = Callable[[Node], str]  # the SQL of an EXISTS
+# Each call is a function that the database has to know; longer chains are evaluated by one.
+_MOST_CALLS = 8
 
 
 @dataclass(frozen=True)
@@ -34,71 +34,121 @@ class Scope:
 
 def condition(t: Translation, node: Any, scope: Scope) -> str:
     """An expression as a condition."""
-    if isinstance(node, CompValue):
-        name = node.name
-        if name in ("ConditionalOrExpression", "ConditionalAndExpression"):
-            parts = [condition(t, part, scope) for part in (node.expr, *(node.other or ()))]
-            return f"({(' OR ' if 'Or' in name else ' AND ').join(parts)})"
-        if name == "UnaryNot":
-            return f"(NOT {condition(t, node.expr, scope)})"
-        if name == "TrueFilter":
-            return "TRUE"
-        if name == "Builtin_BOUND":
-            found = scope.columns.get(str(node.arg))
-            return "FALSE" if found is None else f"({found[0]} IS NOT NULL)"
-        if name in EXISTS:
-            assert scope.exists is not None, "conditions say how to ask"
-            return scope.exists(node)
+    if isinstance(node, Node):
+        match node.name:
+            case "Or" | "And":
+                return _logical(t, node, scope)
+            case "Not":
+                return f"(NOT {condition(t, node.arg, scope)})"
+            case "Bound":
+                found = scope.columns.get(node.variable.name)
+                return "FALSE" if found is None else f"({found[0]} IS NOT NULL)"
+            case "Exists":
+                assert scope.exists is not None, "conditions say how to ask"
+                return scope.exists(node)
         native = _identity(t, node, scope)
         if native is not None:
             return native
     return call(t, node, scope, "condition")
 
 
-def _identity(t: Translation, node: CompValue, scope: Scope) -> str | None:
+def _logical(t: Translation, node: Node, scope: Scope) -> str:
+    """A chain of `||` or `&&`."""
+    args = merge_comparisons(node)
+    parts: list[str] = []
+    if len(args) > _MOST_CALLS:
+        called: list[Any] = []
+        for arg in args:
+            native = _native(t, arg, scope)
+            if native is None:
+                called.append(arg)
+            else:
+                parts.append(native)
+        args = called if len(called) < 2 else [Node(node.name, args=called)]
+        parts += [call(t, arg, scope, "condition") for arg in args]
+    else:
+        parts = [condition(t, arg, scope) for arg in args]
+    return f"({(' OR ' if node.name == 'Or' else ' AND ').join(parts)})"
+
+
+def _native(t: Translation, node: Any, scope: Scope) -> str | None:
+    """The SQL of a condition that is decided without a function, None if there is none."""
+    if not isinstance(node, Node):
+        return None
+    if node.name in ("Bound", "Exists") or patterns(node):
+        return condition(t, node, scope)
+    return _identity(t, node, scope)
+
+
+def merge_comparisons(node: Node) -> list[Any]:
+    """The operands of a chain, with many comparisons of a variable with constants as one IN.
+
+    `?x = 1 || ?x = 2 || …` is `?x IN (1, 2, …)`, and `?x != 1 && ?x != 2 && …` is `NOT IN`.
+    """
+    sign = "=" if node.name == "Or" else "!="
+    constants: dict[str, list[Any]] = {}
+    others: list[Any] = []
+    for arg in node.args:
+        if isinstance(arg, Node) and arg.name == "Compare" and arg.op == sign:
+            left, right = arg.left, arg.right
+            if isinstance(right, Variable):
+                left, right = right, left
+            if isinstance(left, Variable) and isinstance(right, IRI | Literal):
+                constants.setdefault(left.name, []).append((right, arg))
+                continue
+        others.append(arg)
+    for name, listed in constants.items():
+        if len(listed) > _MOST_CALLS:
+            options = [term for term, _ in listed]
+            negated = node.name == "And"
+            others.append(Node("In", left=Variable(name), options=options, negated=negated))
+        else:
+            others += [arg for _, arg in listed]
+    return others
+
+
+def _identity(t: Translation, node: Node, scope: Scope) -> str | None:
     """A comparison that ids decide: of a variable with IRIs, or by sameTerm."""
-    if node.name == "RelationalExpression":
-        wanted = node.other if isinstance(node.other, list) else [node.other]
-        left: Any = node.expr
-        if node.op in ("=", "!=") and isinstance(left, rdflib.URIRef):
-            left, wanted = wanted[0], [left]
-        if node.op not in ("=", "!=", "IN", "NOT IN") or not wanted:
-            return None
-        if not all(isinstance(term, rdflib.URIRef) for term in wanted):
-            return None
-        negated = node.op in ("!=", "NOT IN")
-    elif node.name == "Builtin_sameTerm":
-        left, other = node.arg1, node.arg2
-        if isinstance(other, rdflib.Variable):
+    wanted: list[Any]
+    if node.name == "Compare" and node.op in ("=", "!="):
+        left, wanted, negated = node.left, [node.right], node.op == "!="
+        if isinstance(left, IRI):
+            left, wanted = node.right, [left]
+    elif node.name == "In" and node.options:
+        left, wanted, negated = node.left, node.options, node.negated
+    elif node.name == "Call" and node.function == "SAMETERM":
+        left, other = node.args
+        if isinstance(other, Variable):
             one, two = _column(left, scope), _column(other, scope)
             return f"({one} = {two})" if one and two else None
-        wanted, negated = [other], False
-        if not isinstance(other, rdflib.URIRef | rdflib.Literal):
+        found = _column(left, scope)
+        if found is None or not isinstance(other, IRI | Literal):
             return None
+        return f"({found} = {t.id(other)})"
     else:
         return None
     found = _column(left, scope)
-    if found is None:
+    if found is None or not all(isinstance(term, IRI) for term in wanted):
         return None
-    listed = ", ".join(str(t.id(constant(term))) for term in wanted)
+    listed = ", ".join(str(t.id(term)) for term in wanted)
     return f"({found} {'NOT IN' if negated else 'IN'} ({listed}))"
 
 
 def _column(node: Any, scope: Scope) -> str | None:
     """The column of a variable that is held by ids."""
-    found = scope.columns.get(str(node)) if isinstance(node, rdflib.Variable) else None
+    found = scope.columns.get(node.name) if isinstance(node, Variable) else None
     return found[0] if found is not None and found[1].kind == "id" else None
 
 
 def value(t: Translation, node: Any, scope: Scope) -> tuple[str, Kind, bool]:
     """An expression as a term: SQL, how it holds it, and whether it may have none."""
-    if isinstance(node, rdflib.Variable):
-        found = scope.columns.get(str(node))
+    if isinstance(node, Variable):
+        found = scope.columns.get(node.name)
         if found is None:
             return NULLS["id"], "id", True
         return found[0], found[1].kind, found[1].nullable
-    if isinstance(node, rdflib.URIRef | rdflib.Literal):
-        return f"CAST({t.id(constant(node))} AS BIGINT)", "id", False
+    if isinstance(node, IRI | Literal):
+        return f"CAST({t.id(node)} AS BIGINT)", "id", False
     return call(t, node, scope, "value"), "text", True
 
 
@@ -119,7 +169,7 @@ def call(t: Translation, node: Any, scope: Scope, wanted: Wanted) -> str:
 
 
 def _input(key: Any, scope: Scope) -> tuple[str, Kind]:
-    if isinstance(key, CompValue):
+    if isinstance(key, Node):
         assert scope.exists is not None, "conditions say how to ask"
         return scope.exists(key), "bool"
     if key == ROW:
@@ -136,33 +186,20 @@ def _input(key: Any, scope: Scope) -> tuple[str, Kind]:
 
 def variables(node: Any) -> set[str]:
     """The variables of an expression outside EXISTS."""
-    return {str(v) for v in _leaves(node) if isinstance(v, rdflib.Variable)}
+    return {part.name for part in walk(node) if isinstance(part, Variable)}
 
 
-def patterns(node: Any) -> list[CompValue]:
+def patterns(node: Any) -> list[Node]:
     """The EXISTS patterns of an expression."""
-    return [v for v in _leaves(node) if isinstance(v, CompValue) and v.name in EXISTS]
+    return [part for part in walk(node) if isinstance(part, Node) and part.name == "Exists"]
 
 
 def needs_row(node: Any) -> bool:
     """Whether an expression tells solutions apart, or differs from one to the next."""
-    apart = ("Builtin_BNODE", "Builtin_RAND", "Builtin_UUID", "Builtin_STRUUID")
-    return any(isinstance(v, CompValue) and v.name in apart for v in _nodes(node))
+    return any(
+        isinstance(part, Node) and part.name == "Call" and part.function in _BY_ROW
+        for part in walk(node)
+    )
 
 
-def _leaves(node: Any) -> Iterable[Any]:
-    return (v for v in _nodes(node) if not isinstance(v, CompValue) or v.name in EXISTS)
-
-
-def _nodes(node: Any) -> Iterable[Any]:
-    if isinstance(node, CompValue):
-        yield node
-        if node.name not in EXISTS:
-            for key in node:
-                if key != "_vars":
-                    yield from _nodes(node[key])
-    elif isinstance(node, list | tuple | set):
-        for part in node:
-            yield from _nodes(part)
-    else:
-        yield node
+_BY_ROW = ("BNODE", "RAND", "UUID", "STRUUID")

@@ -10,25 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urljoin
-
-import rdflib
-from rdflib.plugins.sparql.parserutils import CompValue
 
 from corollary.errors import InvalidInput
-from corollary.lang.syntax import IRI, BlankNode, Constant, Literal
+from corollary.lang.syntax import IRI, BlankNode, Constant, Literal, Variable
 from corollary.query import functions
-from corollary.query.terms import constant
+from corollary.query.options import Options
+from corollary.query.syntax.algebra import Node
+from corollary.query.syntax.terms import resolve
 from corollary.query.values import DATE_TIME, Fault, Value, equal, less, number, truth
 
 Row = Sequence[Value | None]
 Function = Callable[[Row], Value]
 
-EXISTS = ("Builtin_EXISTS", "Builtin_NOTEXISTS")
 ROW = "\0row"  # the input that numbers solutions; no variable is called so
-# The order in which the parser names the arguments of functions.
-_ARGUMENTS = ("arg", "arg1", "arg2", "arg3", "text", "pattern", "replacement", "flags")
-_SUBSTR = ("arg", "start", "length")
 
 
 @dataclass
@@ -67,53 +61,35 @@ class Expression:
 def compiled(expression: Any, clock: Clock, base: str | None = None) -> Expression:
     """An expression of the parser as a function.
 
-    >>> from rdflib.plugins.sparql.parser import parseQuery
-    >>> query = parseQuery("SELECT (?x + 1 AS ?y) {}")
-    >>> done = compiled(query[1].projection[0].expr, Clock())
+    >>> done = compiled(Node("Arithmetic", first=Variable("x"), rest=[("+", 1)]), Clock())
     >>> done.inputs, done.function([2])
     (['x'], 3)
     """
     found = Expression(clock, base)
     found.function = _compile(expression, found)
-    if isinstance(expression, CompValue) and expression.name == "RelationalExpression":
-        one, two = _side(expression.expr, found), _side(expression.other, found)
-        if expression.op in COMPARISONS and one is not None and two is not None:
-            found.compares = str(expression.op), (one, two)
+    if isinstance(expression, Node) and expression.name == "Compare":
+        one, two = _side(expression.left, found), _side(expression.right, found)
+        if one is not None and two is not None:
+            found.compares = expression.op, (one, two)
     return found
 
 
 def _side(node: Any, into: Expression) -> int | Constant | None:
-    if isinstance(node, rdflib.Variable):
-        return into.place(str(node))
-    return constant(node) if isinstance(node, rdflib.URIRef | rdflib.Literal) else None
+    if isinstance(node, Variable):
+        return into.place(node.name)
+    return node if isinstance(node, IRI | Literal) else None
 
 
 def _compile(node: Any, into: Expression) -> Function:
-    if isinstance(node, rdflib.Variable):
-        return _input(into.place(str(node)))
-    if isinstance(node, rdflib.BNode):
-        raise InvalidInput("E560", "a blank node cannot stand in an expression")
-    if isinstance(node, rdflib.URIRef | rdflib.Literal):
-        value: Value = constant(node)
-        return lambda row: value
-    assert isinstance(node, CompValue), f"not an expression: {node!r}"
-    name = node.name
-    if name in _SPECIAL:
-        return _SPECIAL[name](node, into)
-    if name == "Function":
-        return _cast(node, into)
-    if name.startswith("Aggregate_"):
-        raise InvalidInput(
-            "E560",
-            "an aggregate stands where there are no groups",
-            "use it in SELECT, HAVING or ORDER BY",
-        )
-    return _call(node, name.removeprefix("Builtin_").upper(), into)
-
-
-def _listed(node: Any) -> list[Any]:
-    """The expressions of a list; the parser takes an empty one for rdf:nil."""
-    return node if isinstance(node, list) else [] if node == rdflib.RDF.nil else [node]
+    if isinstance(node, Variable):
+        return _input(into.place(node.name))
+    if isinstance(node, Node):
+        if node.name == "Call":
+            special = _LAZY.get(node.function, _call)
+            return special(node, into)
+        return _OPERATORS[node.name](node, into)
+    value: Value = node
+    return lambda row: value
 
 
 def _input(place: int) -> Function:
@@ -126,20 +102,14 @@ def _input(place: int) -> Function:
     return value
 
 
-def _call(node: CompValue, name: str, into: Expression) -> Function:
-    names = _SUBSTR if name == "SUBSTR" else _ARGUMENTS
-    given = [node[key] for key in names if key in node]
-    if name == "CONCAT":
-        given = _listed(node.arg)
+def _call(node: Node, into: Expression) -> Function:
+    name = node.function
     if name in functions.VOLATILE:
         into.volatile = True
         volatile = functions.VOLATILE[name]
         return lambda row: volatile()
-    function = functions.FUNCTIONS.get(name)
-    if function is None:
-        raise InvalidInput("E561", f"the function {name} is not supported")
-    known = function
-    arguments = [_compile(part, into) for part in given]
+    known = functions.FUNCTIONS[name]
+    arguments = [_compile(part, into) for part in node.args]
     if len(arguments) == 1:
         only = arguments[0]
         return lambda row: known(only(row))
@@ -149,27 +119,24 @@ def _call(node: CompValue, name: str, into: Expression) -> Function:
     return lambda row: known(*(argument(row) for argument in arguments))
 
 
-def _cast(node: CompValue, into: Expression) -> Function:
-    cast = functions.CASTS.get(str(node.iri))
-    given = node.expr or []
-    if cast is None or len(given) != 1:
+def _cast(node: Node, into: Expression) -> Function:
+    cast = functions.CASTS.get(node.iri.value)
+    if cast is None or len(node.args) != 1:
         raise InvalidInput(
             "E561",
-            f"there is no function <{node.iri}> of {len(given)} arguments",
+            f"there is no function <{node.iri.value}> of {len(node.args)} arguments",
             "casts to xsd:boolean, integer, decimal, float, double, string and dateTime are there",
         )
-    known, argument = cast, _compile(given[0], into)
+    known, argument = cast, _compile(node.args[0], into)
     return lambda row: known(argument(row))
 
 
-def _or(node: CompValue, into: Expression) -> Function:
-    parts = [_compile(part, into) for part in (node.expr, *(node.other or ()))]
-    return parts[0] if len(parts) == 1 else _logical(parts, decides=True)
+def _or(node: Node, into: Expression) -> Function:
+    return _logical([_compile(part, into) for part in node.args], decides=True)
 
 
-def _and(node: CompValue, into: Expression) -> Function:
-    parts = [_compile(part, into) for part in (node.expr, *(node.other or ()))]
-    return parts[0] if len(parts) == 1 else _logical(parts, decides=False)
+def _and(node: Node, into: Expression) -> Function:
+    return _logical([_compile(part, into) for part in node.args], decides=False)
 
 
 def _logical(parts: Sequence[Function], *, decides: bool) -> Function:
@@ -190,30 +157,32 @@ def _logical(parts: Sequence[Function], *, decides: bool) -> Function:
     return value
 
 
-def _not(node: CompValue, into: Expression) -> Function:
-    argument = _compile(node.expr, into)
+def _not(node: Node, into: Expression) -> Function:
+    argument = _compile(node.arg, into)
     return lambda row: not truth(argument(row))
 
 
-def _minus(node: CompValue, into: Expression) -> Function:
-    argument = _compile(node.expr, into)
+def _minus(node: Node, into: Expression) -> Function:
+    argument = _compile(node.arg, into)
     return lambda row: functions.negated(argument(row))
 
 
-def _plus(node: CompValue, into: Expression) -> Function:
-    argument = _compile(node.expr, into)
+def _plus(node: Node, into: Expression) -> Function:
+    argument = _compile(node.arg, into)
     return lambda row: number(argument(row))
 
 
-def _arithmetic(node: CompValue, into: Expression) -> Function:
-    found = _compile(node.expr, into)
-    for sign, part in zip(node.op or (), node.other or (), strict=True):
-        found = _binary(str(sign), found, _compile(part, into))
-    return found
+def _arithmetic(node: Node, into: Expression) -> Function:
+    first = _compile(node.first, into)
+    rest = [(sign, _compile(operand, into)) for sign, operand in node.rest]
 
+    def value(row: Row) -> Value:
+        found = first(row)
+        for sign, operand in rest:
+            found = functions.arithmetic(sign, found, operand(row))
+        return found
 
-def _binary(sign: str, one: Function, two: Function) -> Function:
-    return lambda row: functions.arithmetic(sign, one(row), two(row))
+    return value
 
 
 COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
@@ -226,17 +195,26 @@ COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
 }
 
 
-def _relational(node: CompValue, into: Expression) -> Function:
-    one = _compile(node.expr, into)
-    if node.op is None:
-        return one
-    if node.op in COMPARISONS:
-        compare, two = COMPARISONS[node.op], _compile(node.other, into)
-        return lambda row: compare(one(row), two(row))
-    tests = [_compile(part, into) for part in _listed(node.other)]
+def _compare(node: Node, into: Expression) -> Function:
+    compare = COMPARISONS[node.op]
+    one, two = _compile(node.left, into), _compile(node.right, into)
+    return lambda row: compare(one(row), two(row))
+
+
+def _in(node: Node, into: Expression) -> Function:
+    one = _compile(node.left, into)
+    options = Options([option for option in node.options if isinstance(option, IRI | Literal)])
+    tests = [
+        _compile(option, into) for option in node.options if not isinstance(option, IRI | Literal)
+    ]
 
     def among(row: Row) -> bool:
         value, fault = one(row), False
+        try:
+            if options.include(value):
+                return True
+        except Fault:
+            fault = True
         for test in tests:
             try:
                 if equal(value, test(row)):
@@ -247,21 +225,21 @@ def _relational(node: CompValue, into: Expression) -> Function:
             raise Fault
         return False
 
-    return among if node.op == "IN" else lambda row: not among(row)
+    return (lambda row: not among(row)) if node.negated else among
 
 
-def _bound(node: CompValue, into: Expression) -> Function:
-    place = into.place(str(node.arg))
+def _bound(node: Node, into: Expression) -> Function:
+    place = into.place(node.variable.name)
     return lambda row: row[place] is not None
 
 
-def _if(node: CompValue, into: Expression) -> Function:
-    condition, yes, no = (_compile(part, into) for part in (node.arg1, node.arg2, node.arg3))
+def _if(node: Node, into: Expression) -> Function:
+    condition, yes, no = (_compile(part, into) for part in node.args)
     return lambda row: yes(row) if truth(condition(row)) else no(row)
 
 
-def _coalesce(node: CompValue, into: Expression) -> Function:
-    parts = [_compile(part, into) for part in _listed(node.arg)]
+def _coalesce(node: Node, into: Expression) -> Function:
+    parts = [_compile(part, into) for part in node.args]
 
     def value(row: Row) -> Value:
         for part in parts:
@@ -274,34 +252,33 @@ def _coalesce(node: CompValue, into: Expression) -> Function:
     return value
 
 
-def _exists(node: CompValue, into: Expression) -> Function:
+def _exists(node: Node, into: Expression) -> Function:
     return _input(into.place(node))
 
 
-def _now(node: CompValue, into: Expression) -> Function:
+def _now(node: Node, into: Expression) -> Function:
     clock, into.timed = into.clock, True
     return lambda row: Literal(clock.now, DATE_TIME)
 
 
-def _iri(node: CompValue, into: Expression) -> Function:
-    argument, base = _compile(node.arg, into), into.base
+def _iri(node: Node, into: Expression) -> Function:
+    argument, base = _compile(node.args[0], into), into.base
 
     def value(row: Row) -> Value:
         found = argument(row)
         if isinstance(found, IRI):
             return found
-        text = functions.simple(found)
-        return IRI(urljoin(base, text) if base else text)
+        return IRI(resolve(base, functions.simple(found)))
 
     return value
 
 
-def _bnode(node: CompValue, into: Expression) -> Function:
+def _bnode(node: Node, into: Expression) -> Function:
     into.volatile = True
-    if node.arg is None or "arg" not in node:
+    if not node.args:
         struuid = functions.VOLATILE["STRUUID"]
         return lambda row: BlankNode(f"b{str(struuid()).replace('-', '')}")
-    argument, place = _compile(node.arg, into), into.place(ROW)
+    argument, place = _compile(node.args[0], into), into.place(ROW)
 
     def value(row: Row) -> Value:
         label = functions.simple(argument(row)).encode().hex()
@@ -310,26 +287,25 @@ def _bnode(node: CompValue, into: Expression) -> Function:
     return value
 
 
-def _true(node: CompValue, into: Expression) -> Function:
-    return lambda row: True
-
-
-_SPECIAL: dict[str, Callable[[CompValue, Expression], Function]] = {
-    "ConditionalOrExpression": _or,
-    "ConditionalAndExpression": _and,
-    "UnaryNot": _not,
-    "UnaryMinus": _minus,
-    "UnaryPlus": _plus,
-    "AdditiveExpression": _arithmetic,
-    "MultiplicativeExpression": _arithmetic,
-    "RelationalExpression": _relational,
-    "Builtin_BOUND": _bound,
-    "Builtin_IF": _if,
-    "Builtin_COALESCE": _coalesce,
-    "Builtin_NOW": _now,
-    "Builtin_IRI": _iri,
-    "Builtin_URI": _iri,
-    "Builtin_BNODE": _bnode,
-    "TrueFilter": _true,
-    **dict.fromkeys(EXISTS, _exists),
+_OPERATORS: dict[str, Callable[[Node, Expression], Function]] = {
+    "Or": _or,
+    "And": _and,
+    "Not": _not,
+    "Negate": _minus,
+    "Plus": _plus,
+    "Arithmetic": _arithmetic,
+    "Compare": _compare,
+    "In": _in,
+    "Bound": _bound,
+    "Exists": _exists,
+    "Cast": _cast,
+}
+# Functions that do not take the values of all their arguments, or see more than these.
+_LAZY: dict[str, Callable[[Node, Expression], Function]] = {
+    "IF": _if,
+    "COALESCE": _coalesce,
+    "NOW": _now,
+    "IRI": _iri,
+    "URI": _iri,
+    "BNODE": _bnode,
 }

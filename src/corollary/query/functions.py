@@ -13,11 +13,12 @@ import random
 import re
 import uuid
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, DivisionByZero, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
 from functools import lru_cache
 from urllib.parse import quote
 
 from corollary.core.terms import LANG_STRING
+from corollary.errors import OperationFailed
 from corollary.lang.syntax import IRI, XSD, BlankNode, Literal
 from corollary.query.values import (
     BOOLEAN,
@@ -28,6 +29,8 @@ from corollary.query.values import (
     EXACT,
     FLOAT,
     INTEGER,
+    MAX_CHARACTERS,
+    MAX_DIGITS,
     STRING,
     Fault,
     Number,
@@ -38,6 +41,7 @@ from corollary.query.values import (
     decimal_text,
     double_text,
     fields,
+    integer_text,
     literal_number,
     moment,
     number,
@@ -48,6 +52,7 @@ from corollary.query.values import (
     truth,
 )
 
+_MAX_BITS = MAX_DIGITS * 10 // 3  # a little more than so many digits have
 _QUOTIENT = Decimal(1).scaleb(-18)  # decimals of a quotient that does not end
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
@@ -66,9 +71,38 @@ def arithmetic(sign: str, one: Value, two: Value) -> Value:
         return _divided(left, right)
     if isinstance(left, Decimal):
         assert isinstance(right, Decimal), "both were promoted"
-        return {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}[sign](left, right)
-    found: Number = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](left, right)
+        try:
+            return _DECIMAL[sign](left, right)
+        except Inexact:
+            raise _too_large() from None
+    if isinstance(left, int) and isinstance(right, int):
+        bits, more = left.bit_length(), right.bit_length()
+        if (bits + more if sign == "*" else max(bits, more)) > _MAX_BITS:
+            raise _too_large()
+    found: Number = _BINARY[sign](left, right)
     return single(as_float(found)) if isinstance(left, Single) else found
+
+
+_DECIMAL = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}
+_BINARY = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def _too_large() -> OperationFailed:
+    return OperationFailed(
+        "E567",
+        f"an expression makes a number of more than {MAX_DIGITS:,} digits",
+        "compute with xsd:double where numbers may become this large",
+    )
+
+
+def check_length(characters: int) -> None:
+    """Raise if an expression would make a text of more characters than terms may have."""
+    if characters > MAX_CHARACTERS:
+        raise OperationFailed(
+            "E567",
+            f"an expression makes a text of more than {MAX_CHARACTERS >> 20} Mi characters",
+            "texts that are joined or replaced again and again grow exponentially",
+        )
 
 
 def _divided(left: Number, right: Number) -> Number:
@@ -79,19 +113,24 @@ def _divided(left: Number, right: Number) -> Number:
             signs = math.copysign(1, left) * math.copysign(1, float(right))
             found = math.nan if left == 0 or left != left else signs * math.inf
         return single(found) if isinstance(left, Single) else found
-    try:
-        quotient = EXACT.divide(Decimal(left), Decimal(right))
-    except (DivisionByZero, InvalidOperation):
-        raise Fault from None
+    if not right:
+        raise Fault
+    dividend, divisor = Decimal(left), Decimal(right)
+    # All digits before the point, and as many after it as decides the last one that stays.
+    digits = max(60, dividend.adjusted() - divisor.adjusted() + 60)
+    if digits > MAX_DIGITS:
+        raise _too_large()
+    context = Context(prec=digits)
+    quotient = context.divide(dividend, divisor)
     exponent = quotient.as_tuple().exponent
-    return quotient.quantize(_QUOTIENT, context=EXACT) if int(exponent) < -18 else quotient
+    return quotient.quantize(_QUOTIENT, context=context) if int(exponent) < -18 else quotient
 
 
 def negated(value: Value) -> Value:
     found = number(value)
     if isinstance(found, float):
         return Single(-found) if isinstance(found, Single) else -found
-    return -found
+    return EXACT.minus(found) if isinstance(found, Decimal) else -found
 
 
 def _absolute(value: Value) -> Value:
@@ -151,6 +190,7 @@ def _mapped(change: Callable[[str], str]) -> Callable[[Value], Value]:
 def _concat(*values: Value) -> Value:
     parts = [string(value) for value in values]
     languages = {language for _, language in parts}
+    check_length(sum(len(part) for part, _ in parts))
     joined = "".join(part for part, _ in parts)
     return _tagged(joined, languages.pop() if len(languages) == 1 else None)
 
@@ -223,9 +263,26 @@ def _replace(value: Value, pattern: Value, replacement: Value, flags: Value = ""
     by = re.sub(r"\\(?![\\$])", r"\\\\", simple(replacement)).replace("\\$", "\0")
     by = re.sub(r"\$(\d)", r"\\g<\1>", by).replace("\0", "$")
     try:
-        return _tagged(compiled.sub(by, found), language)
+        return _tagged(_substituted(compiled, by, found), language)
     except (re.error, IndexError):
         raise Fault from None
+
+
+def _substituted(pattern: re.Pattern[str], by: str, found: str) -> str:
+    """As `pattern.sub`, unless the result is too long."""
+    # A match has at least one character, and a group is a part of its match.
+    if len(found) * (1 + len(by)) <= MAX_CHARACTERS:
+        return pattern.sub(by, found)
+    length = len(found)
+
+    def replaced(match: re.Match[str]) -> str:
+        nonlocal length
+        text = match.expand(by)
+        length += len(text) - len(match[0])
+        check_length(length)
+        return text
+
+    return pattern.sub(replaced, found)
 
 
 def _langmatches(one: Value, two: Value) -> Value:
@@ -376,7 +433,7 @@ def _cast_string(value: Value) -> Value:
         if not found or 1e-6 <= abs(found) < 1e6:  # XPath writes others with exponents
             return decimal_text(Decimal(repr(float(found)))).removesuffix(".0")
         return double_text(found)
-    return str(found) if isinstance(found, int) else decimal_text(found).removesuffix(".0")
+    return integer_text(found) if isinstance(found, int) else decimal_text(found).removesuffix(".0")
 
 
 def _cast_date_time(value: Value) -> Value:
@@ -400,7 +457,7 @@ CASTS: dict[str, Callable[[Value], Value]] = {
     DATE_TIME: _cast_date_time,
 }
 _ROUND = _to_whole(
-    lambda d: (d + Decimal("0.5")).to_integral_value(ROUND_FLOOR),
+    lambda d: EXACT.add(d, Decimal("0.5")).to_integral_value(ROUND_FLOOR),
     lambda f: float(math.floor(f + 0.5)),
 )
 

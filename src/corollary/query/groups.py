@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rdflib.plugins.sparql.parserutils import CompValue
-
 from corollary.core.terms import text_of
 from corollary.lang.syntax import Literal
 from corollary.query.plan import Call, Column, Kind, Relation
 from corollary.query.relations import NULLS, Translation, select
+from corollary.query.syntax.algebra import Node
 from corollary.query.values import INTEGER
 
-_EMPTY = {"Sum": text_of(Literal("0", INTEGER)), "Avg": text_of(Literal("0", INTEGER)),
-          "GroupConcat": text_of(Literal(""))}  # fmt: skip
+_EMPTY = {"SUM": text_of(Literal("0", INTEGER)), "AVG": text_of(Literal("0", INTEGER)),
+          "GROUP_CONCAT": text_of(Literal(""))}  # fmt: skip
 _COUNT_END = text_of(Literal("", INTEGER))[1:]  # what follows the digits
 
 
@@ -26,7 +25,7 @@ def grouped(
     t: Translation,
     relation: Relation,
     keys: Sequence[str],
-    aggregates: Sequence[CompValue],
+    aggregates: Sequence[Node],
     arguments: Mapping[int, str],
     *,
     implicit: bool,
@@ -57,9 +56,9 @@ def grouped(
     for number, aggregate in enumerate(aggregates):
         argument = arguments.get(number)
         found = _aggregate(t, relation, aggregate, argument, alias, texts)
-        column = Column(t.name(str(aggregate.res)), found[1], True)
+        column = Column(t.name(aggregate.result), found[1], True)
         listed.append(f"{found[0]} AS {column.name}")
-        columns[str(aggregate.res)] = column
+        columns[aggregate.result] = column
     result = f"SELECT {select(listed)} FROM ({sql}) AS {alias}"
     if by:
         result += f" GROUP BY {', '.join(by)}"
@@ -71,31 +70,29 @@ def grouped(
 def _aggregate(
     t: Translation,
     relation: Relation,
-    aggregate: CompValue,
+    aggregate: Node,
     argument: str | None,
     alias: str,
     texts: Mapping[str, str],
 ) -> tuple[str, Kind]:
-    name = aggregate.name.removeprefix("Aggregate_")
-    distinct = aggregate.distinct == "DISTINCT"
+    name, distinct = aggregate.function, aggregate.distinct
     if argument is None:
         return _count_rows(relation, alias, distinct=distinct), "text"
     column = relation.columns.get(argument)
     kind: Kind = "id" if column is None else column.kind
     sql = NULLS["id"] if column is None else f"{alias}.{column.name}"
-    if name == "Count":
+    if name == "COUNT":
         return _written(f"count({'DISTINCT ' if distinct else ''}{sql})"), "text"
-    if name == "Sample":
+    if name == "SAMPLE":
         return f"min({sql})", kind
     text = f"{alias}.{texts[argument]}" if argument in texts else sql
     taken: Kind = "text" if argument in texts else kind
     function = t.function()
-    if name in ("Min", "Max"):
+    if name in ("MIN", "MAX"):
         t.plan.calls.append(Call(function, "key", None, (taken,)))
         return f"{name.lower()}_by({sql}, {function}({text}))", kind
     # The list is made of what is known, and thrown away where something is not.
-    separator = " " if aggregate.separator is None else str(aggregate.separator)
-    t.plan.calls.append(Call(function, "aggregate", None, (taken,), name, separator))
+    t.plan.calls.append(Call(function, "aggregate", None, (taken,), name, aggregate.separator))
     found = f"{function}({t.dialect.collected(text, distinct=distinct)})"
     nothing = _EMPTY[name].replace("'", "''")
     return (

@@ -59,6 +59,10 @@ class HybridDatabase(Database):
         self._prepared: dict[int, Hashable] = {}
         super().__init__(_NoTables(answers), threads=threads, limit_memory=limit_memory)
 
+    def _reconnect(self) -> None:
+        super()._reconnect()
+        self._prepared = {}
+
     @property
     def dialect(self) -> Dialect:
         """A table for each pattern of each query."""

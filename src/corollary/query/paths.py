@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import rdflib
-from rdflib.paths import AlternativePath, InvPath, MulPath, NegatedPath, Path, SequencePath
-
-from corollary.lang.syntax import IRI
+from corollary.lang.syntax import IRI, BlankNode, Variable
 from corollary.query.plan import Column, Relation, Scan
 from corollary.query.relations import UNIT, Translation, select
-from corollary.query.terms import constant
+from corollary.query.syntax.algebra import Node
 
 Triple = tuple[Any, Any, Any]
 
@@ -37,7 +34,7 @@ def pattern(t: Translation, triples: Sequence[Triple]) -> Relation:
             term = triple[place]
             here = f"{alias}.{column}"
             if not _is_open(term):
-                conditions.append(f"{here} = {t.id(constant(term))}")
+                conditions.append(f"{here} = {t.id(term)}")
                 continue
             variable = variable_name(term)
             if variable in places:
@@ -52,22 +49,22 @@ def pattern(t: Translation, triples: Sequence[Triple]) -> Relation:
     return Relation(f"SELECT {select(listed)} FROM {', '.join(tables)}{where}", columns)
 
 
-def variable_name(term: rdflib.term.Node) -> str:
+def variable_name(term: Variable | BlankNode) -> str:
     """The variable that a term of a pattern is; blank nodes are variables that nobody can name."""
-    return f"_:{term}" if isinstance(term, rdflib.BNode) else str(term)
+    return f"_:{term.label}" if isinstance(term, BlankNode) else term.name
 
 
 def _is_open(term: Any) -> bool:
-    return isinstance(term, rdflib.Variable | rdflib.BNode)
+    return isinstance(term, Variable | BlankNode)
 
 
 def _table(t: Translation, triple: Triple) -> tuple[str, dict[int, str]]:
     subject, property_, object_ = triple
-    if isinstance(property_, Path):
-        ends = [None if _is_open(e) else t.id(constant(e)) for e in (subject, object_)]
+    if isinstance(property_, Node):
+        ends = [None if _is_open(e) else t.id(e) for e in (subject, object_)]
         found = _path(t, property_, ends[0], ends[1])
         return f"({found})", {0: "s", 2: "o"}
-    ids = [None if _is_open(term) else t.id(constant(term)) for term in triple]
+    ids = [None if _is_open(term) else t.id(term) for term in triple]
     names = [variable_name(term) if _is_open(term) else None for term in triple]
     return _scan(t, ids[0], ids[1], ids[2], (names[0], names[1], names[2]))
 
@@ -88,21 +85,24 @@ def _scan(
 
 def _path(t: Translation, path: Any, start: int | None, end: int | None) -> str:
     """A SELECT of the pairs (s, o) of a path; all of them unless an end is given."""
-    if isinstance(path, rdflib.URIRef):
-        table, columns = _scan(t, None, t.id(IRI(str(path))), None)
+    if isinstance(path, IRI):
+        table, columns = _scan(t, None, t.id(path), None)
         return f"SELECT {columns[0]} AS s, {columns[2]} AS o FROM {table} AS {t.fresh()}"
-    if isinstance(path, InvPath):
-        return f"SELECT o AS s, s AS o FROM ({_path(t, path.arg, end, start)}) AS {t.fresh()}"
-    if isinstance(path, AlternativePath):
-        return " UNION ALL ".join(
-            f"SELECT s, o FROM ({_path(t, part, start, end)}) AS {t.fresh()}" for part in path.args
-        )
-    if isinstance(path, SequencePath):
-        return _sequence(t, path.args, start, end)
-    if isinstance(path, NegatedPath):
-        return _negated(t, path)
-    assert isinstance(path, MulPath), f"not a path: {path!r}"
-    return _repeated(t, path, start, end)
+    match path.name:
+        case "PathInverse":
+            inner = _path(t, path.path, end, start)
+            return f"SELECT o AS s, s AS o FROM ({inner}) AS {t.fresh()}"
+        case "PathAlternative":
+            return " UNION ALL ".join(
+                f"SELECT s, o FROM ({_path(t, part, start, end)}) AS {t.fresh()}"
+                for part in path.parts
+            )
+        case "PathSequence":
+            return _sequence(t, path.parts, start, end)
+        case "PathNegated":
+            return _negated(t, path)
+        case _:
+            return _repeated(t, path, start, end)
 
 
 def _sequence(t: Translation, parts: Sequence[Any], start: int | None, end: int | None) -> str:
@@ -120,28 +120,25 @@ def _sequence(t: Translation, parts: Sequence[Any], start: int | None, end: int 
     return f"SELECT {aliases[0]}.s AS s, {aliases[-1]}.o AS o FROM {tables}{where}"
 
 
-def _negated(t: Translation, path: NegatedPath) -> str:
+def _negated(t: Translation, path: Node) -> str:
     table, columns = _scan(t, None, None, None)
     s, p, o = (columns[place] for place in range(3))
-    forward = [a for a in path.args if isinstance(a, rdflib.URIRef)]
-    inverse: list[Any] = [a for a in path.args if not isinstance(a, rdflib.URIRef)]
-    backward = [a.part for a in inverse]
     parts = []
-    if forward or not backward:
-        parts.append(f"SELECT {s} AS s, {o} AS o FROM {table} AS n WHERE {_none_of(t, p, forward)}")
-    if backward:
-        parts.append(
-            f"SELECT {o} AS s, {s} AS o FROM {table} AS n WHERE {_none_of(t, p, backward)}"
-        )
+    if path.forward or not path.inverse:
+        others = _none_of(t, p, path.forward)
+        parts.append(f"SELECT {s} AS s, {o} AS o FROM {table} AS n WHERE {others}")
+    if path.inverse:
+        others = _none_of(t, p, path.inverse)
+        parts.append(f"SELECT {o} AS s, {s} AS o FROM {table} AS n WHERE {others}")
     return " UNION ALL ".join(parts)
 
 
-def _none_of(t: Translation, column: str, properties: Sequence[Any]) -> str:
-    listed = ", ".join(str(t.id(IRI(str(name)))) for name in properties)
+def _none_of(t: Translation, column: str, properties: Sequence[IRI]) -> str:
+    listed = ", ".join(str(t.id(name)) for name in properties)
     return f"n.{column} NOT IN ({listed})" if listed else "TRUE"
 
 
-def _repeated(t: Translation, path: MulPath, start: int | None, end: int | None) -> str:
+def _repeated(t: Translation, path: Node, start: int | None, end: int | None) -> str:
     name = t.fresh("path")
     pairs = _path(t, path.path, None, None)
     backward = start is None and end is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal as Choice
 
@@ -79,6 +79,14 @@ class Closure:
     start: str | None  # a SELECT of the nodes to begin with; all if None
 
 
+@dataclass(frozen=True)
+class Inline:
+    """Many solutions that a query lists, as a table of ids under this name; None is UNDEF."""
+
+    name: str
+    columns: Mapping[str, Sequence[int | None]]
+
+
 @dataclass
 class Plan:
     """A translated query."""
@@ -94,12 +102,17 @@ class Plan:
     scans: list[Scan] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     closures: list[Closure] = field(default_factory=list)
+    inline: list[Inline] = field(default_factory=list)
     constants: list[Constant] = field(default_factory=list)  # terms that the data lack: -1, -2, …
     template: tuple[tuple[str | Constant, str | Constant, str | Constant], ...] = ()
     described: tuple[Constant, ...] = ()
 
+    _numbers: dict[Constant, int] = field(default_factory=dict)
+
     def constant(self, term: Constant) -> int:
         """The number of a term that the data lack."""
-        if term not in self.constants:
+        number = self._numbers.get(term)
+        if number is None:
             self.constants.append(term)
-        return -1 - self.constants.index(term)
+            number = self._numbers[term] = -len(self.constants)
+        return number

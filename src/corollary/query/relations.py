@@ -7,16 +7,16 @@ equality, which databases join by.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from corollary.lang.syntax import Constant
 from corollary.query.dialect import Dialect
-from corollary.query.plan import Column, Plan, Relation
+from corollary.query.plan import Column, Inline, Plan, Relation
 from corollary.query.terms import Terms
 
 UNIT = Relation("SELECT 1 AS unit", {})
+_MOST_INLINE = 256  # rows of VALUES in the text; more are a table that is loaded beside it
 NULLS = {"id": "CAST(NULL AS BIGINT)", "text": "CAST(NULL AS STRING)"}
 
 
@@ -34,11 +34,8 @@ class Translation:
     _count: int = 0
 
     def name(self, variable: str) -> str:
-        """The column of a variable; SQL does not tell x from X, SPARQL does."""
-        if variable not in self._names:
-            readable = re.sub(r"[^A-Za-z0-9]", "", variable)[:30] or "v"
-            self._names[variable] = f"{readable}_{len(self._names)}"
-        return self._names[variable]
+        """The column of a variable: a name that no text of the query is part of."""
+        return self._names.setdefault(variable, f"v{len(self._names)}")
 
     def fresh(self, prefix: str = "r") -> str:
         """A name that nothing else in the query has."""
@@ -196,18 +193,34 @@ def left_join(t: Translation, one: Relation, two: Relation, on: str, a: str, b: 
     return Relation(f"{sql} ON {both} AND {on}", columns, row=one.row)
 
 
-def values(t: Translation, rows: Sequence[Mapping[str, Constant]]) -> Relation:
-    """Solutions that the query lists."""
-    variables = list(dict.fromkeys(v for row in rows for v in row))
+def values(
+    t: Translation, variables: Sequence[str], rows: Sequence[Sequence[Constant | None]]
+) -> Relation:
+    """Solutions that the query lists; None is UNDEF."""
     if not variables:
-        many = " UNION ALL ".join(["SELECT 1 AS unit"] * len(rows))
-        return Relation(many or "SELECT 1 AS unit WHERE FALSE", {})
-    columns = {v: Column(t.name(v), "id", any(v not in row for row in rows)) for v in variables}
-    listed = ", ".join(
-        f"({', '.join(str(t.id(row[v])) if v in row else 'NULL' for v in variables)})"
-        for row in rows
-    )
+        some = UNIT if len(rows) == 1 else Relation("SELECT 1 AS unit WHERE FALSE", {})
+        return some if len(rows) < 2 else union(t, *[UNIT] * len(rows))
+    ids = {
+        v: [None if (term := row[place]) is None else t.id(term) for row in rows]
+        for place, v in enumerate(variables)
+    }
+    columns = {v: Column(t.name(v), "id", None in listed) for v, listed in ids.items()}
     alias = t.fresh()
+    if len(rows) > _MOST_INLINE:
+        table = Inline(
+            f"values_{t.plan.number}_{len(t.plan.inline)}",
+            {columns[v].name: listed for v, listed in ids.items()},
+        )
+        t.plan.inline.append(table)
+        chosen = ", ".join(f"{alias}.{name}" for name in table.columns)
+        return Relation(f"SELECT {chosen} FROM {table.name} AS {alias}", columns)
+    if not rows:
+        nothing = select(f"{NULLS['id']} AS {column.name}" for column in columns.values())
+        return Relation(f"SELECT {nothing} WHERE FALSE", columns)
+    listed = ", ".join(
+        f"({', '.join('NULL' if cell is None else str(cell) for cell in row)})"
+        for row in zip(*ids.values(), strict=True)
+    )
     heads = ", ".join(f"c{number}" for number in range(len(variables)))
     taken = ", ".join(
         f"CAST({alias}.c{number} AS BIGINT) AS {columns[v].name}"

@@ -13,6 +13,7 @@ from typing import Any
 
 from corollary.core.partial import PartialDictionary
 from corollary.core.terms import term_of, text_of
+from corollary.errors import CorollaryError
 from corollary.lang.syntax import Constant
 from corollary.query.aggregates import AGGREGATES
 from corollary.query.columns import RESULTS, bound
@@ -108,6 +109,10 @@ class SparkRunner:
             self._terms = self._terms.unionAll(mine)
         self._view("terms", self._terms)
         self._read(plan)
+        for table in plan.inline:
+            rows = list(zip(*table.columns.values(), strict=True))
+            schema = ", ".join(f"{name} bigint" for name in table.columns)
+            self._view(table.name, self._session.createDataFrame(rows, schema))
         for call in plan.calls:
             self._define(call)
         for closure in plan.closures:
@@ -271,6 +276,8 @@ def _evaluating(call: Call) -> Callable[..., Any]:
             return RESULTS[wanted](bound(row[0]) if function is None else function(row))
         except (Fault, ArithmeticError):
             return None
+        except CorollaryError as error:
+            raise RuntimeError(error.render()) from None  # Spark passes on the text only
 
     return evaluate
 
@@ -284,5 +291,7 @@ def _aggregating(call: Call) -> Callable[..., Any]:
             return text(AGGREGATES[name](values, separator))
         except (Fault, ArithmeticError):
             return None
+        except CorollaryError as error:
+            raise RuntimeError(error.render()) from None
 
     return aggregate

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-import rdflib
-from rdflib.plugins.sparql.parserutils import CompValue
-
+from corollary.lang.syntax import BlankNode, Variable
 from corollary.query import relations
 from corollary.query.conditions import (
     Exists,
@@ -23,103 +21,93 @@ from corollary.query.conditions import (
 from corollary.query.dialect import Dialect
 from corollary.query.expressions import Clock
 from corollary.query.groups import grouped
-from corollary.query.parse import Parsed, exists_pattern, unsupported
+from corollary.query.parse import Parsed, too_deep, unsupported
 from corollary.query.paths import pattern, variable_name
 from corollary.query.plan import Column, Form, Plan, Relation
-from corollary.query.relations import UNIT, Translation, names, select
-from corollary.query.terms import Terms, constant
+from corollary.query.relations import Translation, names, select
+from corollary.query.syntax.algebra import Node
+from corollary.query.terms import Terms
 
 _MOST = 2**31 - 1  # what LIMIT and OFFSET may be in Spark
+_ONE_GRAPH = "there are no named graphs: all triples are one graph"
 
 
 def translate(parsed: Parsed, dialect: Dialect, dictionary: Terms, number: int = 0) -> Plan:
     """The plan of a query; plans of one database have different numbers."""
     algebra = parsed.algebra
-    form = cast(Form, algebra.name.removesuffix("Query").upper())
+    form = cast(Form, algebra.name)
     plan = Plan(form, Clock(), number)
     t = Translation(plan, dialect, dictionary, parsed.base)
-    if algebra.datasetClause:
-        raise unsupported(parsed, "FROM", "there are no named graphs: all triples are one graph")
+    if algebra.dataset is not None:
+        raise unsupported(parsed, "FROM", algebra.dataset, _ONE_GRAPH)
     try:
-        found = _translated(algebra.p, t) if algebra.p is not None else UNIT
+        return _planned(algebra, t)
     except _Unsupported as error:
-        raise unsupported(parsed, error.word, error.reason) from None
-    if form == "CONSTRUCT":
-        plan.template = _template(algebra)
-        wanted = [v for triple in plan.template for v in triple if isinstance(v, str)]
-        plan.variables = tuple(dict.fromkeys(v for v in wanted if not v.startswith("_:")))
-    elif form == "DESCRIBE":
-        asked = list(algebra.PV or ())
-        plan.described = tuple(constant(n) for n in asked if not isinstance(n, rdflib.Variable))
-        plan.variables = tuple(str(n) for n in asked if isinstance(n, rdflib.Variable))
-    elif form == "SELECT":
-        plan.variables = tuple(map(str, algebra.PV))
+        raise unsupported(parsed, error.word, error.span, error.reason) from None
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _planned(algebra: Node, t: Translation) -> Plan:
+    plan = t.plan
+    found = _translated(algebra.p, t)
+    match plan.form:
+        case "CONSTRUCT":
+            plan.template = tuple(tuple(map(_template_term, row)) for row in algebra.template)
+            wanted = [v for triple in plan.template for v in triple if isinstance(v, str)]
+            plan.variables = tuple(dict.fromkeys(v for v in wanted if not v.startswith("_:")))
+        case "DESCRIBE":
+            plan.described = tuple(algebra.described)
+            plan.variables = tuple(dict.fromkeys(algebra.variables))
+        case "SELECT":
+            plan.variables = tuple(algebra.variables)
     found = _projected(t, found, plan.variables)
     alias = t.fresh()
     listed = [f"{alias}.{found.columns[v].name}" for v in plan.variables]
     plan.columns = tuple(found.columns[v] for v in plan.variables)
     plan.body, plan.order = found.sql, found.order
     sql = f"SELECT {select(listed)} FROM ({found.sql}) AS {alias}{order_by(found.order, alias)}"
-    plan.sql = f"{sql} LIMIT 1" if form == "ASK" else sql
+    plan.sql = f"{sql} LIMIT 1" if plan.form == "ASK" else sql
     return plan
 
 
 class _Unsupported(Exception):
-    def __init__(self, word: str, reason: str) -> None:
+    def __init__(self, word: str, span: tuple[int, int], reason: str) -> None:
         super().__init__(word)
-        self.word, self.reason = word, reason
-
-
-def _template(algebra: CompValue) -> tuple[Any, ...]:
-    triples = algebra.template
-    if triples is None:  # CONSTRUCT WHERE: the pattern is the template
-        triples = [triple for node in _basic(algebra.p) for triple in node.triples]
-    return tuple(tuple(map(_template_term, triple)) for triple in triples)
+        self.word, self.span, self.reason = word, span, reason
 
 
 def _template_term(node: Any) -> Any:
-    if isinstance(node, rdflib.Variable | rdflib.BNode):
-        return variable_name(node)
-    return constant(node)
-
-
-def _basic(node: Any) -> Iterable[CompValue]:
-    if isinstance(node, CompValue):
-        if node.name == "BGP":
-            yield node
-        for key in ("p", "p1", "p2"):
-            if key in node:
-                yield from _basic(node[key])
+    return variable_name(node) if isinstance(node, Variable | BlankNode) else node
 
 
 # -- operators -------------------------------------------------------------------------------------
 
 
-def _translated(node: CompValue, t: Translation) -> Relation:
-    return _OPERATORS[node.name](node, t) if node.name in _OPERATORS else _unknown(node, t)
+def _translated(node: Node, t: Translation) -> Relation:
+    return _OPERATORS[node.name](node, t)
 
 
-def _unknown(node: CompValue, t: Translation) -> Relation:
-    raise _Unsupported(node.name, f"there is no translation of {node.name}")
-
-
-def _bgp(node: CompValue, t: Translation) -> Relation:
-    return _seeded(t, pattern(t, node.triples or ()))
+def _bgp(node: Node, t: Translation) -> Relation:
+    return _seeded(t, pattern(t, node.triples))
 
 
 def _seeded(t: Translation, found: Relation) -> Relation:
     return found if t.seed is None else relations.join(t, found, t.seed)
 
 
-def _join(node: CompValue, t: Translation) -> Relation:
-    return relations.join(t, _translated(node.p1, t), _translated(node.p2, t))
+def _join(node: Node, t: Translation) -> Relation:
+    found = _translated(node.parts[0], t)
+    for part in node.parts[1:]:
+        found = relations.join(t, found, _translated(part, t))
+    return found
 
 
-def _union(node: CompValue, t: Translation) -> Relation:
-    return relations.union(t, _translated(node.p1, t), _translated(node.p2, t))
+def _union(node: Node, t: Translation) -> Relation:
+    return relations.union(t, *(_translated(part, t) for part in node.parts))
 
 
-def _minus(node: CompValue, t: Translation) -> Relation:
+def _minus(node: Node, t: Translation) -> Relation:
     one = _translated(node.p1, t)
     seed, t.seed = t.seed, None
     two = _translated(node.p2, t)
@@ -127,7 +115,7 @@ def _minus(node: CompValue, t: Translation) -> Relation:
     return relations.minus(t, one, two)
 
 
-def _left_join(node: CompValue, t: Translation) -> Relation:
+def _left_join(node: Node, t: Translation) -> Relation:
     one, two = _translated(node.p1, t), _translated(node.p2, t)
     kept = []
     for part in _conjuncts(node.expr):
@@ -177,12 +165,12 @@ def _left_join_apart(
 
 
 def _conjuncts(node: Any) -> list[Any]:
-    if isinstance(node, CompValue) and node.name == "ConditionalAndExpression":
-        return [c for part in (node.expr, *(node.other or ())) for c in _conjuncts(part)]
-    return [] if isinstance(node, CompValue) and node.name == "TrueFilter" else [node]
+    if isinstance(node, Node) and node.name == "And":
+        return [conjunct for part in node.args for conjunct in _conjuncts(part)]
+    return [] if node is None else [node]
 
 
-def _filter(node: CompValue, t: Translation) -> Relation:
+def _filter(node: Node, t: Translation) -> Relation:
     return _filtered(t, _translated(node.p, t), _conjuncts(node.expr))
 
 
@@ -217,9 +205,9 @@ def _looked_up(
     return sql, {v: f"{alias}.{s.partition('.')[2]}" for v, s in zip(ids, texts, strict=True)}
 
 
-def _exists(t: Translation, node: CompValue, outer: Relation, alias: str) -> str:
+def _exists(t: Translation, node: Node, outer: Relation, alias: str) -> str:
     """EXISTS, with what its filters ask of the solutions outside."""
-    free = [v for v in _free(exists_pattern(node)) if v in outer.columns]
+    free = [v for v in _free(node.pattern) if v in outer.columns]
     before = t.seed
     if free:
         a = t.fresh()
@@ -230,7 +218,7 @@ def _exists(t: Translation, node: CompValue, outer: Relation, alias: str) -> str
         )
     else:
         t.seed = None
-    inner = _translated(exists_pattern(node), t)
+    inner = _translated(node.pattern, t)
     t.seed = before
     texts = {v for v, c in outer.columns.items() if c.kind == "text"}
     inner = relations.as_texts(t, inner, texts)
@@ -252,7 +240,7 @@ def _exists(t: Translation, node: CompValue, outer: Relation, alias: str) -> str
         unbound += [f"{right} IS NULL"] if column.nullable else []
         conditions.append(f"({' OR '.join([f'{left} = {right}', *unbound])})")
     where = " AND ".join(conditions) or "TRUE"
-    word = "NOT EXISTS" if node.name == "Builtin_NOTEXISTS" else "EXISTS"
+    word = "NOT EXISTS" if node.negated else "EXISTS"
     return f"{word} (SELECT 1 FROM ({inner.sql}) AS {b} WHERE {where})"
 
 
@@ -260,36 +248,37 @@ def _free(node: Any) -> list[str]:
     """The variables of filters in a pattern that their group does not always bind."""
     found: dict[str, None] = {}
 
-    def bound(part: Any) -> set[str]:
+    def bound(part: Node) -> set[str]:
         """The variables that a pattern binds in every solution; notes those that are free."""
-        if not isinstance(part, CompValue):
-            return set()
-        if part.name == "BGP":
-            return {str(x) for triple in part.triples for x in triple
-                    if isinstance(x, rdflib.Variable)}  # fmt: skip
-        if part.name in ("Filter", "Extend", "LeftJoin"):
-            inner = bound(part.p) if "p" in part else bound(part.p1)
-            optional = bound(part.p2) if part.name == "LeftJoin" else set()
-            asked = variables(part.expr)
-            for one in patterns(part.expr):
-                asked |= set(_free(exists_pattern(one)))
-            found.update(dict.fromkeys(sorted(asked - inner - optional)))
-            return inner | ({str(part.var)} if part.name == "Extend" else set())
-        if part.name == "Union":
-            return bound(part.p1) & bound(part.p2)
-        if part.name == "Minus":
-            bound(part.p2)
-            return bound(part.p1)
-        if part.name in ("Project", "AggregateJoin", "Group"):
-            return set()  # a query of its own, which sees nothing from outside
-        return set().union(*(bound(part[key]) for key in ("p", "p1", "p2") if key in part))
+        match part.name:
+            case "BGP":
+                return {
+                    term.name for row in part.triples for term in row if isinstance(term, Variable)
+                }
+            case "Filter" | "Extend" | "LeftJoin":
+                inner = bound(part.p1 if part.name == "LeftJoin" else part.p)
+                optional = bound(part.p2) if part.name == "LeftJoin" else set()
+                asked = variables(part.expr)
+                for one in patterns(part.expr):
+                    asked |= set(_free(one.pattern))
+                found.update(dict.fromkeys(sorted(asked - inner - optional)))
+                return inner | ({part.variable} if part.name == "Extend" else set())
+            case "Union":
+                return set.intersection(*map(bound, part.parts))
+            case "Minus":
+                bound(part.p2)
+                return bound(part.p1)
+            case "Join":
+                return set().union(*map(bound, part.parts))
+            case _:  # VALUES may have UNDEF; a subquery sees nothing from outside
+                return set()
 
     bound(node)
     return list(found)
 
 
-def _extend(node: CompValue, t: Translation) -> Relation:
-    return extended(t, _translated(node.p, t), str(node.var), node.expr)
+def _extend(node: Node, t: Translation) -> Relation:
+    return extended(t, _translated(node.p, t), node.variable, node.expr)
 
 
 def extended(t: Translation, relation: Relation, variable: str, node: Any) -> Relation:
@@ -312,7 +301,7 @@ def extended(t: Translation, relation: Relation, variable: str, node: Any) -> Re
 
 
 def _decided(
-    t: Translation, relation: Relation, asked: Sequence[CompValue]
+    t: Translation, relation: Relation, asked: Sequence[Node]
 ) -> tuple[Relation, dict[int, str]]:
     """The solutions with a column for each EXISTS, as not every place of a SELECT may have one."""
     known: dict[int, str] = {}
@@ -341,35 +330,31 @@ def _numbered(t: Translation, relation: Relation) -> Relation:
     return replace(relation, sql=f"SELECT {listed} FROM ({relation.sql}) AS {alias}", row=row)
 
 
-def _group(node: CompValue, t: Translation) -> Relation:
-    inner = node.p
+def _group(node: Node, t: Translation) -> Relation:
     seed, t.seed = t.seed, None
-    found = _translated(inner.p, t)
-    keys: list[str] = []
-    for number, key in enumerate(inner.expr or ()):
-        if isinstance(key, rdflib.Variable):
-            keys.append(str(key))
-        else:
-            keys.append(f"\0key{number}")
-            found = extended(t, found, keys[-1], key)
+    found = _translated(node.p, t)
+    for name, key in node.keys:
+        if not isinstance(key, Variable) or key.name != name:
+            found = extended(t, found, name, key)
     arguments: dict[int, str] = {}
-    for number, aggregate in enumerate(node.A):
-        if aggregate.vars != "*":
-            arguments[number] = str(aggregate.vars)
-            if not isinstance(aggregate.vars, rdflib.Variable):
-                arguments[number] = f"\0argument{number}"
-                found = extended(t, found, arguments[number], aggregate.vars)
-    done = grouped(t, found, keys, node.A, arguments, implicit=inner.expr is None)
+    for number, aggregate in enumerate(node.aggregates):
+        argument = aggregate.arg
+        if isinstance(argument, Variable):
+            arguments[number] = argument.name
+        elif argument is not None:
+            arguments[number] = f"\0argument{number}"
+            found = extended(t, found, arguments[number], argument)
+    keys = [name for name, _ in node.keys]
+    done = grouped(t, found, keys, node.aggregates, arguments, implicit=node.implicit)
     t.seed = seed
     return done
 
 
-def _project(node: CompValue, t: Translation) -> Relation:
+def _project(node: Node, t: Translation) -> Relation:
     seed, t.seed = t.seed, None  # a query of its own
     found = _translated(node.p, t)
     t.seed = seed
-    listed = [str(v) for v in node.PV if isinstance(v, rdflib.Variable)]
-    return _projected(t, found, listed)
+    return _projected(t, found, node.variables)
 
 
 def _projected(t: Translation, relation: Relation, wanted: Sequence[str]) -> Relation:
@@ -384,7 +369,7 @@ def _projected(t: Translation, relation: Relation, wanted: Sequence[str]) -> Rel
     return Relation(sql, columns, relation.order)
 
 
-def _distinct(node: CompValue, t: Translation) -> Relation:
+def _distinct(node: Node, t: Translation) -> Relation:
     found = _translated(node.p, t)
     alias = t.fresh()
     kept = [f"{alias}.{column.name}" for column in found.columns.values()]
@@ -399,23 +384,23 @@ def _distinct(node: CompValue, t: Translation) -> Relation:
     return replace(found, sql=sql, row=None)
 
 
-def _reduced(node: CompValue, t: Translation) -> Relation:
+def _reduced(node: Node, t: Translation) -> Relation:
     return _translated(node.p, t)  # duplicates may stay
 
 
-def _order(node: CompValue, t: Translation) -> Relation:
+def _order(node: Node, t: Translation) -> Relation:
     found = _translated(node.p, t)
     order: list[tuple[str, bool]] = []
-    for part in node.expr:
-        relation, known = _decided(t, found, patterns(part.expr))
+    for expression, descending in node.keys:
+        relation, known = _decided(t, found, patterns(expression))
         alias, name = t.fresh(), t.fresh("key")
-        sql, texts = _looked_up(t, relation, variables(part.expr), alias)
+        sql, texts = _looked_up(t, relation, variables(expression), alias)
         scope = _scope(t, relation, alias, texts)
         if known:
             scope = replace(scope, exists=_known(known, alias))
-        key = call(t, part.expr, scope, "key")
+        key = call(t, expression, scope, "key")
         listed = select([*names(found, alias), f"{key} AS {name}"])
-        order.append((name, part.order == "DESC"))
+        order.append((name, descending))
         found = replace(
             found, sql=f"SELECT {listed} FROM ({sql}) AS {alias}", order=(*found.order, order[-1])
         )
@@ -431,39 +416,32 @@ def order_by(order: Iterable[tuple[str, bool]], alias: str) -> str:
     return f" ORDER BY {', '.join(keys)}" if keys else ""
 
 
-def _slice(node: CompValue, t: Translation) -> Relation:
+def _slice(node: Node, t: Translation) -> Relation:
     found = _translated(node.p, t)
     alias = t.fresh()
     sql = f"SELECT {select(names(found, alias))} FROM ({found.sql}) AS {alias}"
     sql += order_by(found.order, alias)
-    if node.length is not None:
-        sql += f" LIMIT {min(int(node.length), _MOST)}"
-    if node.start:
-        sql += f" OFFSET {min(int(node.start), _MOST)}"
+    if node.limit is not None:
+        sql += f" LIMIT {min(node.limit, _MOST)}"
+    if node.offset:
+        sql += f" OFFSET {min(node.offset, _MOST)}"
     return replace(found, sql=sql)
 
 
-def _multiset(node: CompValue, t: Translation) -> Relation:
-    found = _translated(node.p, t)
-    if node.p.name == "values":
-        return _seeded(t, found)
-    return _seeded(t, replace(found, order=(), row=None))
+def _subquery(node: Node, t: Translation) -> Relation:
+    return _seeded(t, replace(_translated(node.p, t), order=(), row=None))
 
 
-def _values(node: CompValue, t: Translation) -> Relation:
-    rows = [
-        {str(v): constant(term) for v, term in row.items() if isinstance(term, rdflib.term.Node)}
-        for row in node.res  # what is UNDEF is no term
-    ]
-    return relations.values(t, rows)
+def _values(node: Node, t: Translation) -> Relation:
+    return _seeded(t, relations.values(t, node.variables, node.rows))
 
 
-def _named_graph(node: CompValue, t: Translation) -> Relation:
-    raise _Unsupported("GRAPH", "there are no named graphs: all triples are one graph")
+def _named_graph(node: Node, t: Translation) -> Relation:
+    raise _Unsupported("GRAPH", node.span, _ONE_GRAPH)
 
 
-def _service(node: CompValue, t: Translation) -> Relation:
-    raise _Unsupported("SERVICE", "other endpoints are not asked")
+def _service(node: Node, t: Translation) -> Relation:
+    raise _Unsupported("SERVICE", node.span, "other endpoints are not queried")
 
 
 _OPERATORS = {
@@ -474,14 +452,14 @@ _OPERATORS = {
     "LeftJoin": _left_join,
     "Filter": _filter,
     "Extend": _extend,
-    "AggregateJoin": _group,
+    "Group": _group,
     "Project": _project,
     "Distinct": _distinct,
     "Reduced": _reduced,
     "OrderBy": _order,
     "Slice": _slice,
-    "ToMultiSet": _multiset,
-    "values": _values,
+    "Subquery": _subquery,
+    "Values": _values,
     "Graph": _named_graph,
-    "ServiceGraphPattern": _service,
+    "Service": _service,
 }

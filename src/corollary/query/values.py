@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from decimal import Context, Decimal
+from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -72,8 +72,13 @@ _DURATION = re.compile(
     r"(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]+)?)S)?)?"
 )
 _UNSURE = 14 * 3600  # seconds by which a time without an offset may be another one in UTC
-EXACT = Context(prec=60)  # decimals have as many digits as anybody writes
-_MAX_DIGITS = 4_000  # of an integer; Python refuses to read longer ones
+MAX_DIGITS = 100_000  # of a number that an operator makes
+MAX_CHARACTERS = 16 << 20  # of a text that a function makes: the longest term that is read
+# What has more digits than that is no longer exact, and raises `Inexact`.
+EXACT = Context(prec=MAX_DIGITS, traps=[Inexact, InvalidOperation, DivisionByZero])
+_SHORT = 4_000  # digits that Python reads and writes directly; it refuses more than 4,300
+_SHORT_BITS = 13_000  # of an integer with fewer digits than that
+_EXACT_INTEGER = 2**53  # up to which doubles tell all integers apart
 
 
 # -- terms to values -----------------------------------------------------------------------------
@@ -101,8 +106,9 @@ def literal_number(lexical: str, datatype: str) -> Number | None:
         return None
     lexical = lexical.strip(" \t\r\n")
     if datatype in INTEGERS:
-        fits = _INTEGER.fullmatch(lexical) and len(lexical) < _MAX_DIGITS
-        return int(lexical) if fits else None
+        if not _INTEGER.fullmatch(lexical):
+            return None
+        return int(lexical) if len(lexical) <= _SHORT else int(Decimal(lexical))
     if datatype == DECIMAL:
         return Decimal(lexical) if _DECIMAL.fullmatch(lexical) else None
     if not _DOUBLE.fullmatch(lexical):
@@ -184,7 +190,7 @@ def _read_moment(
     has = {"dateTime": (True, True), "date": (True, False), "time": (False, True)}[kind]
     if has != (year is not None, hours is not None) or (separator == "T") != all(has):
         return None
-    y, m, d = (int(year), int(month), int(day)) if year is not None else (1970, 1, 1)
+    y, m, d = (_whole(year), int(month), int(day)) if year is not None else (1970, 1, 1)
     h, n, s = (int(hours), int(minutes), Decimal(seconds)) if hours else (0, 0, Decimal(0))
     if not (1 <= m <= 12 and 1 <= d <= _days_in(y, m) and h <= 24 and n < 60 and s < 60):
         return None
@@ -192,7 +198,8 @@ def _read_moment(
     if zone is not None:
         sign = -1 if zone[0] == "-" else 1
         offset = 0 if zone == "Z" else sign * (int(zone[1:3]) * 60 + int(zone[4:6]))
-    total = Decimal(_days(y, m, d) * 86400 + h * 3600 + n * 60 - (offset or 0) * 60) + s
+    whole = _days(y, m, d) * 86400 + h * 3600 + n * 60 - (offset or 0) * 60
+    total = EXACT.add(Decimal(whole), s)
     return Moment(kind, total, offset), (y, m, d, h, n, s, zone or "")
 
 
@@ -216,11 +223,17 @@ def duration(value: Value) -> Duration:
         match = _DURATION.fullmatch(value.lexical)
         if match is not None and any(match.groups()[1:]):
             sign, years, months, days, hours, minutes, seconds = match.groups()
-            total = Decimal(int(days or 0) * 86400 + int(hours or 0) * 3600)
-            total += int(minutes or 0) * 60 + Decimal(seconds or 0)
-            factor = -1 if sign else 1
-            return Duration(factor * (int(years or 0) * 12 + int(months or 0)), factor * total)
+            whole = _whole(days) * 86400 + _whole(hours) * 3600 + _whole(minutes) * 60
+            total = EXACT.add(Decimal(whole), Decimal(seconds or 0))
+            number_of_months = _whole(years) * 12 + _whole(months)
+            if sign:
+                return Duration(-number_of_months, EXACT.minus(total))
+            return Duration(number_of_months, total)
     raise Fault
+
+
+def _whole(digits: str | None) -> int:
+    return int(Decimal(digits)) if digits else 0
 
 
 # -- values to terms -----------------------------------------------------------------------------
@@ -233,7 +246,7 @@ def term(value: Value) -> Constant:
     if isinstance(value, bool):
         return Literal("true" if value else "false", BOOLEAN)
     if isinstance(value, int):
-        return Literal(str(value), INTEGER)
+        return Literal(integer_text(value), INTEGER)
     if isinstance(value, Decimal):
         return Literal(decimal_text(value), DECIMAL)
     if isinstance(value, float):
@@ -249,6 +262,15 @@ def text(value: Value) -> str:
 '"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"1.0E10"', '"a"')
     """
     return text_of(term(value))
+
+
+def integer_text(value: int) -> str:
+    """An integer of any size.
+
+    >>> integer_text(10**5000) == "1" + "0" * 5000
+    True
+    """
+    return str(value) if value.bit_length() < _SHORT_BITS else format(Decimal(value), "f")
 
 
 def decimal_text(value: Decimal) -> str:
@@ -310,7 +332,7 @@ def equal(one: Value, two: Value) -> bool:
     """
     if isinstance(one, IRI | BlankNode) or isinstance(two, IRI | BlankNode):
         return one == two
-    kind, other = _kind(one), _kind(two)
+    kind, other = kind_of(one), kind_of(two)
     if kind == other and kind is not None:
         if kind == "number":
             left, right = promoted(number(one), number(two))
@@ -325,15 +347,19 @@ def equal(one: Value, two: Value) -> bool:
         return _moment_order(one, two) == 0
     if term(one) == term(two):
         return True
-    if kind is None or other is None:
-        raise Fault  # two literals of which nobody knows whether they mean the same
-    return False
+    if (kind is None or other is None) and not (_is_tagged(one) or _is_tagged(two)):
+        raise Fault  # the values of two literals, one of them unknown, may be the same
+    return False  # no datatype has a string with a language tag as a value
+
+
+def _is_tagged(value: Value) -> bool:
+    return isinstance(value, Literal) and value.language is not None
 
 
 def less(one: Value, two: Value) -> bool:
     """SPARQL's `<`."""
-    kind = _kind(one)
-    if kind is None or kind != _kind(two):
+    kind = kind_of(one)
+    if kind is None or kind != kind_of(two):
         raise Fault
     if kind == "number":
         left, right = promoted(number(one), number(two))
@@ -355,7 +381,7 @@ def less(one: Value, two: Value) -> bool:
     return _moment_order(one, two) < 0
 
 
-def _kind(value: Value) -> str | None:
+def kind_of(value: Value) -> str | None:
     """The space that a value belongs to, None where it has none."""
     if isinstance(value, str):
         return "string"
@@ -386,7 +412,7 @@ def _kind(value: Value) -> str | None:
 
 def _moment_order(one: Value, two: Value) -> Decimal:
     left, right = moment(one), moment(two)
-    difference = left.seconds - right.seconds
+    difference = EXACT.subtract(left.seconds, right.seconds)
     if (left.offset is None) != (right.offset is None) and abs(difference) <= _UNSURE:
         raise Fault
     return difference
@@ -407,7 +433,7 @@ def as_float(value: Number) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _as_single(value: Number) -> Single:
@@ -427,24 +453,54 @@ def sort_key(value: Value) -> str:
         return "1" + value.label
     if isinstance(value, IRI):
         return "2" + value.value
-    kind = _kind(value)
+    kind = kind_of(value)
     if kind == "number":
-        return f"3b{_sortable(as_float(number(value)))}"
+        return f"3b{_sortable(number(value))}"
     if kind == "string":
         found, tag = string(value)
         return f"3f{found}" if tag is None else f"3f{found}\0{tag.lower()}"
     if kind == "boolean":
         return f"3a{boolean(value):d}"
     if kind == "duration":
-        found_ = duration(value)
-        return f"3d{_sortable(float(found_.months * 2629746 + found_.seconds))}"
+        months, seconds = duration(value)
+        return f"3d{_sortable(EXACT.add(Decimal(months * _MONTH), seconds))}"
     if kind is not None:
-        return f"3c{kind}{_sortable(float(moment(value).seconds))}"
+        return f"3c{kind}{_sortable(moment(value).seconds)}"
     return "3z" + text(value)
 
 
-def _sortable(value: float) -> str:
-    if math.isnan(value):
+_MONTH = 2629746  # seconds of a month, on average
+
+
+def _sortable(value: Number) -> str:
+    """The nearest double; then how an exact number differs from it, so that no two are alike.
+
+    >>> _sortable(2**53) < _sortable(2**53 + 1) < _sortable(Decimal(2**53 + 2))
+    True
+    """
+    double = as_float(value)
+    if math.isnan(double):
         return "0" * 16
-    bits = struct.unpack(">Q", struct.pack(">d", value + 0.0))[0]
-    return f"{bits ^ 0xFFFFFFFFFFFFFFFF if bits >> 63 else bits | 1 << 63:016x}"
+    bits = struct.unpack(">Q", struct.pack(">d", double + 0.0))[0]
+    key = f"{bits ^ 0xFFFFFFFFFFFFFFFF if bits >> 63 else bits | 1 << 63:016x}"
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) <= _EXACT_INTEGER):
+        return f"{key}1"
+    exact = Decimal(value)
+    if math.isinf(double):  # beyond all doubles, on the inner side of the infinite ones
+        return f"{key}{'0' if double > 0 else '2'}{_sortable_digits(exact)}"
+    rest = EXACT.subtract(exact, Decimal(double))
+    if not rest:
+        return f"{key}1"
+    return f"{key}{'2' if rest > 0 else '0'}{_sortable_digits(rest)}"
+
+
+def _sortable_digits(value: Decimal) -> str:
+    """A number other than zero as sign, exponent and digits, in an order that texts have."""
+    digits = "".join(map(str, value.as_tuple().digits)).rstrip("0")
+    exponent = value.adjusted()
+    if value > 0:
+        return f"2{exponent + 10**9:010}{digits}"
+    return f"0{10**9 - exponent:010}{digits.translate(_COMPLEMENT)}~"
+
+
+_COMPLEMENT = str.maketrans("0123456789", "9876543210")

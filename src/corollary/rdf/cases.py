@@ -14,10 +14,12 @@ import numpy as np
 from corollary.core.compile import TRIPLES, TYPES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE
+from corollary.lang.syntax import TRIPLE, TYPE
 from corollary.rdf.specialize import Template
 
 _OPEN, _FRESH = 1, 2
+_ALL = slice(None)
+_Some = list[int] | slice  # ids of terms
 
 
 class Open:
@@ -39,28 +41,45 @@ class Open:
     >>> open_.add([Predicate(TRIPLE, TYPE, IRI("A"))])
     >>> open_.rows(template, cases, fresh=True).tolist() == cases[:1].tolist()
     True
+
+    A wide predicate opens the gates of all that it covers:
+
+    >>> more = dictionary.encode(map(IRI, ("D", "E"))).reshape(1, 2)
+    >>> open_.add([TYPES])
+    >>> len(open_.rows(template, more))
+    1
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._flags = (np.zeros(0, np.uint8), np.zeros(0, np.uint8))
-        self._fresh: tuple[list[int], list[int]] = [], []
-        self.add([TYPES])
+        self._others = [0, 0]  # the flags of properties, and classes, that are still to come
+        self._fresh: tuple[_Some, _Some] = [dictionary.id(TYPE)], []
+        self.add([])
 
     def add(self, predicates: Iterable[Predicate]) -> None:
         """Open the gates of these predicates, which are fresh until there are others."""
         id_ = self._dictionary.id
-        found: tuple[list[int], list[int]] = [], []
+        properties: list[int] = []
+        classes: list[int] = []
+        wide = set()
         for predicate in predicates:
-            if predicate.relation == TRIPLE and predicate.property is not None:
+            if predicate in (TRIPLES, TYPES):
+                wide.add(predicate)
+            elif predicate.relation == TRIPLE and predicate.property is not None:
                 if predicate.member_of is not None:
-                    found[1].append(id_(predicate.member_of))
+                    classes.append(id_(predicate.member_of))
                 else:
-                    found[0].append(id_(predicate.property))
+                    properties.append(id_(predicate.property))
         self._grow()
-        for flags, before, ids in zip(self._flags, self._fresh, found, strict=True):
+        found = (_ALL if TRIPLES in wide else properties, _ALL if wide else classes)
+        for kind, (flags, before, now) in enumerate(
+            zip(self._flags, self._fresh, found, strict=True)
+        ):
             flags[before] = _OPEN
-            flags[ids] = _FRESH
+            flags[now] = _FRESH
+            if now is _ALL:
+                self._others[kind] = _OPEN
         self._fresh = found
 
     def rows(self, template: Template, cases: Ids, *, fresh: bool = False) -> Ids:
@@ -78,16 +97,19 @@ class Open:
     def _grow(self) -> None:
         size = len(self._dictionary)
         if size > len(self._flags[0]):
-            more = np.zeros(2 * size - len(self._flags[0]), np.uint8)
-            self._flags = tuple(np.concatenate([flags, more]) for flags in self._flags)  # type: ignore[assignment]
+            more = 2 * size - len(self._flags[0])
+            properties, classes = (
+                np.concatenate([flags, np.full(more, flag, np.uint8)])
+                for flags, flag in zip(self._flags, self._others, strict=True)
+            )
+            self._flags = properties, classes
 
 
 def opens(template: Template, predicates: Iterable[Predicate]) -> bool:
     """Whether one of these predicates may open a gate of the template."""
     kinds = {gate.is_class for gate in template.gates}
     return any(
-        predicate not in (TRIPLES, TYPES)
-        and predicate.relation == TRIPLE
-        and (predicate.member_of is not None) in kinds
+        predicate.relation == TRIPLE
+        and (bool(kinds) if predicate is TRIPLES else (predicate.property == TYPE) in kinds)
         for predicate in predicates
     )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from corollary.core.inputs import InputMeter
 from corollary.errors import InvalidInput
 
 SUFFIXES = {
@@ -44,13 +45,14 @@ class File(NamedTuple):
 class Opened:
     """A file that is read, decompressed, and how much of it has been."""
 
-    def __init__(self, path: Path, raw: pa.NativeFile) -> None:
+    def __init__(self, path: Path, raw: pa.NativeFile, limit: int | None = None) -> None:
         self.path = path
         self._raw = raw
         self._total = raw.size()
         kind = _COMPRESSED.get(path.suffix.lower())
         self._stream = pa.CompressedInputStream(raw, kind) if kind else raw
         self._damaged = kind is not None
+        self._meter = InputMeter(str(path), self._total if kind else None, limit)
         if kind and not self._total:
             raise _unreadable(path, OSError(), damaged=True)
         self._head = b""
@@ -67,7 +69,8 @@ class Opened:
             return head
         with self._reported():
             data: bytes = self._stream.read(size)
-            return data
+        self._meter.add(len(data))
+        return data
 
     def readinto(self, buffer: memoryview) -> int:
         """Fill some of the buffer."""
@@ -76,7 +79,9 @@ class Opened:
             buffer[: len(head)] = head
             return len(head)
         with self._reported():
-            return int(self._stream.readinto(buffer))
+            count = int(self._stream.readinto(buffer))
+        self._meter.add(count)
+        return count
 
     def begins_with(self, text: bytes) -> bool:
         """Whether this comes first, after blanks, in a file of which nothing was read yet."""
@@ -91,8 +96,8 @@ class Opened:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Opened]:
-    """Open a file for reading."""
+def opened(path: Path, limit: int | None = None) -> Iterator[Opened]:
+    """Open a file for reading, which may hold up to `limit` bytes after decompression."""
     try:
         if path.is_dir():  # as the system says it for a file
             raise IsADirectoryError(21, "Is a directory")
@@ -100,7 +105,7 @@ def opened(path: Path) -> Iterator[Opened]:
     except OSError as error:
         raise _unreadable(path, error, damaged=False) from None
     with raw:
-        yield Opened(path, raw)
+        yield Opened(path, raw, limit)
 
 
 def find(source: str | Path, format_: str | None = None) -> list[File]:

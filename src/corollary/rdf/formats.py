@@ -10,7 +10,9 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 FORMATS = tuple(LIBRARY)
 _LINES = ("n-triples", "n-quads")
 _PREFIXED = ("turtle", "trig")
+_IRI = re.compile(r'[^\x00-\x20<>"{}|^`\\\ud800-\udfff]*')
 _BATCH = 1 << 18  # statements that are written at once
+_SHORT = 1 << 11  # bytes of a text that is searched for its prefixes: faster than declaring all
 _THREADS = 4  # more find nothing to do: one encodes what the others tokenize
 
 __all__ = ["FORMATS", "OnError", "OnProgress", "Progress", "Skipped", "Triples", "read",
@@ -47,6 +51,7 @@ def read(
     on_progress: OnProgress | None = None,
     threads: int | None = None,
     keep_labels: bool = False,
+    limit_input_bytes: int | None = None,
 ) -> Triples:
     """The statements of files, folders, patterns, tables and graphs.
 
@@ -55,6 +60,7 @@ def read(
     The suffix of a file tells its syntax, unless `format` names one of `FORMATS`. A statement that
     cannot be read is an error, or with `on_error="skip"` counted and passed over. A document's
     blank nodes are its own, unless `keep_labels` says that the same label is the same node.
+    `limit_input_bytes` bounds the bytes of each file after decompression.
 
     >>> import pyarrow as pa
     >>> dictionary = Dictionary()
@@ -74,6 +80,7 @@ def read(
         on_progress=on_progress,
         threads=threads,
         keep_labels=keep_labels,
+        limit=limit_input_bytes,
     )
     seen: set[Path] = set()
     for number, source in enumerate(_each(sources), 1):
@@ -124,11 +131,23 @@ def read_text(
         read_lines(io.BytesIO(data), format_, reading, name)
     else:
         known = (prefixes or {}) if format_ in _PREFIXED else {}
-        # On the first line, so that the numbers of lines in messages are right.
-        declared = "".join(f"@prefix {prefix}: <{iri}> . " for prefix, iri in known.items())
+        # On the first line, so that the numbers of lines in messages are right. The rule language
+        # knows IRIs that Turtle cannot write; a text must not fail because of such a prefix.
+        long = len(data) > _SHORT
+        declared = "".join(
+            f"@prefix {prefix}: <{iri}> . "
+            for prefix, iri in known.items()
+            if _is_written(iri) and (long or f"{prefix}:".encode(errors="replace") in data)
+        )
         data = declared.encode() + data.removeprefix(files.MARK)
         read_document(data, format_, reading, name, base=base, shift=len(declared))
     return reading.triples()
+
+
+@lru_cache
+def _is_written(iri: str) -> bool:
+    """Whether Turtle can write an IRI."""
+    return _IRI.fullmatch(iri) is not None
 
 
 def write(path: str | Path, triples: Triples, dictionary: Dictionary) -> None:
@@ -166,7 +185,7 @@ def _written(triples: Triples, rows: slice, dictionary: Dictionary) -> memoryvie
 
 
 def _read_file(file: files.File, reading: Reading, *, told: bool) -> None:
-    with files.opened(file.path) as stream:
+    with files.opened(file.path, reading.limit) as stream:
         format_ = file.format
         if not told and files.suffix_of(file.path) == ".owl" and not stream.begins_with(b"<"):
             format_ = "turtle"

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from corollary.core.notices import note
 from corollary.errors import InvalidInput
 from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
 from corollary.rdf.triples import Reading
@@ -71,6 +72,18 @@ def read_graph(graph: rdflib.Graph, reading: Reading, name: str) -> None:
     reading.add(*(ids[column] for column in columns))
     reading.declare({str(prefix): str(iri) for prefix, iri in graph.namespaces()})
     reading.progress(name, len(columns[0]), len(columns[0]))
+    note("W101", _named(graph), file=name)
+
+
+def _named(graph: rdflib.Graph) -> int:
+    """How many statements of a dataset are in named graphs."""
+    if not hasattr(graph, "quads"):
+        return 0
+    from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
+
+    contexts = (quad[3] for quad in graph.quads((None, None, None, None)))
+    names = (getattr(context, "identifier", context) for context in contexts)
+    return sum(1 for name in names if name not in (None, DATASET_DEFAULT_GRAPH_ID))
 
 
 def statements_of(graph: rdflib.Graph) -> Iterable[Any]:

@@ -6,16 +6,22 @@ goes on with the next statement where it finds one.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import IO, Protocol, cast
 
 import pyarrow as pa
 import pyoxigraph
-from pyoxigraph import Quad, QuadParser, RdfFormat, Triple
+from pyoxigraph import DefaultGraph, Quad, QuadParser, RdfFormat, Triple
 
+from corollary.core.inputs import too_long
+from corollary.core.notices import note
+from corollary.errors import OperationFailed
+from corollary.rdf.guard import ExpansionBudget, Guard
 from corollary.rdf.triples import Reading
+from corollary.rdf.xml_literals import canonical
 
 LIBRARY = {
     "n-triples": RdfFormat.N_TRIPLES,
@@ -26,11 +32,17 @@ LIBRARY = {
     "json-ld": RdfFormat.JSON_LD,
 }
 NO_TRIPLE = "expected an IRI, a blank node or a literal as object, found a triple"
+_DEFAULT_GRAPH = DefaultGraph()
+GRAPHS = ("n-quads", "trig", "json-ld")  # syntaxes with named graphs
 _BATCH = 1 << 10  # statements that are encoded at once; with 65,536 it was slower by a third
+_STEP = 1 << 5  # statements after which bytes that the parser has taken are looked at
+_BATCH_BYTES = 4 << 20  # of a document after which they are encoded, too
 _PLACE = re.compile(r"Parser error (?:at|between) .*?(?:columns? \d+(?: and \d+)?): ")
 _EXPECTED = {
     "Quads must be followed by a dot": "expected a full stop after the object",
     "Triples must be followed by a dot": "expected a full stop after the object",
+    "No LoadDocumentCallback has been set to load remote contexts": "expected a context inside the"
+    " document; contexts at addresses are not fetched",
     "Unexpected end": "expected the rest of the statement, found the end",
     "Unexpected end of file": "expected the rest of the statement, found the end",
     "The subject of a triple must be an IRI or a blank node": "expected an IRI or a blank node as"
@@ -68,7 +80,7 @@ def _parser(source: bytes | Source, format_: str, base: str | None) -> QuadParse
     return pyoxigraph.parse(cast("bytes | IO[bytes]", source), LIBRARY[format_], base_iri=base)
 
 
-def _items(parser: QuadParser) -> Iterator[Parsed]:
+def _items(parser: QuadParser, file: str | None = None) -> Iterator[Parsed]:
     before = None
     while True:
         try:
@@ -78,6 +90,12 @@ def _items(parser: QuadParser) -> Iterator[Parsed]:
                 return
             before = error.args
             yield error
+        except MemoryError as error:
+            if "buffer" in str(error):  # of the parser, which holds one token
+                raise too_long("a term, or a comment,", file) from None
+            raise OperationFailed(
+                "E406", f"not enough memory to parse {file or 'the text'}", file=file
+            ) from None
         else:
             return
 
@@ -93,30 +111,83 @@ def read_document(
     shift: int = 0,
 ) -> None:
     """Read a document of any syntax; `shift` characters of its first line are not its own."""
-    parser = _parser(source, format_, base)
-    found = _items(parser)
-    scope = document_scope(reading.scope(), reading.own_scope())
-    first = list(islice(found, 1))
-    reading.declare(parser.prefixes)  # those of RDF/XML belong to elements, and go when they end
-    found = chain(first, found)
-    while batch := list(islice(found, _BATCH)):
+    if isinstance(source, bytes) and reading.skips:  # the guard must see what the parser reads
+        source = io.BytesIO(source)
+    window = reading.limit if format_ == "json-ld" else None
+    guard = Guard(None if isinstance(source, bytes) else source, format_, file, window=window)
+    if isinstance(source, bytes):
+        guard.check(source)
+    parser = _parser(source if isinstance(source, bytes) else guard, format_, base)
+    reading.has_graphs = format_ in GRAPHS
+    document = _Document(parser, guard, reading, file, position, shift, format_)
+    items = _items(parser, file)
+    batch = list(islice(items, 1))
+    if format_ == "rdf/xml":  # whose prefixes belong to elements, and go when these end
         reading.declare(parser.prefixes)
-        quads = []
-        for item in batch:
-            if isinstance(item, SyntaxError):
-                column = item.offset
-                if shift and item.lineno == 1 and column is not None:
-                    column = max(1, column - shift)
-                reading.malformed(file, item.lineno, column, message_of(item))
-            else:
-                quads.append(item)
-        add(quads, scope, reading, file)
-        reading.progress(file, *position())
-        if len(batch) == _BATCH and not quads:
-            return  # this is another syntax, or none
+    while more := list(islice(items, _BATCH if isinstance(source, bytes) else _STEP)):
+        batch += more
+        if len(batch) >= _BATCH or guard.pending > _BATCH_BYTES:
+            if not document.add(batch):
+                return  # this is another syntax, or none
+            batch = []
+    document.add(batch)
+    if document.batches > 1:
+        reading.declare(parser.prefixes)
 
 
-def add(quads: Sequence[Quad], scope: Scope, reading: Reading, file: str) -> None:
+class _Document:
+    """A document that is being read, batch by batch."""
+
+    def __init__(
+        self,
+        parser: QuadParser,
+        guard: Guard,
+        reading: Reading,
+        file: str,
+        position: Callable[[], tuple[int, int | None]],
+        shift: int,
+        format_: str,
+    ) -> None:
+        self._is_xml = format_ == "rdf/xml"
+        self._parser, self._guard, self._reading = parser, guard, reading
+        self._file, self._position, self._shift = file, position, shift
+        self._scope = document_scope(reading.scope(), reading.own_scope())
+        self._budget = ExpansionBudget(guard)
+        self.batches = 0
+
+    def add(self, batch: list[Parsed]) -> bool:
+        """Encode a batch; false if it is full of mistakes and has no statement."""
+        self.batches += 1
+        # Prefixes are listed anew each time: after 1, 2, 4, … batches, for there may be many.
+        if self.batches & (self.batches - 1) == 0:
+            self._reading.declare(self._parser.prefixes)
+        quads = [item for item in batch if not isinstance(item, SyntaxError)]
+        if len(quads) < len(batch):
+            for item in batch:
+                if isinstance(item, SyntaxError):
+                    self._mistake(item)
+        if self._is_xml:
+            quads = list(map(canonical, quads))
+        add(quads, self._scope, self._reading, self._file, self._budget)
+        self._reading.progress(self._file, *self._position())
+        self._guard.progress()
+        return bool(quads) or len(batch) < _BATCH
+
+    def _mistake(self, error: SyntaxError) -> None:
+        column = error.offset
+        if self._shift and error.lineno == 1 and column is not None:
+            column = max(1, column - self._shift)
+        self._reading.malformed(self._file, error.lineno, column, message_of(error))
+        self._guard.mistake()
+
+
+def add(
+    quads: Sequence[Quad],
+    scope: Scope,
+    reading: Reading,
+    file: str,
+    budget: ExpansionBudget | None = None,
+) -> None:
     """Encode statements, without the names of their graphs."""
     numbers: dict[object, int] = {}
     number = numbers.setdefault
@@ -129,9 +200,14 @@ def add(quads: Sequence[Quad], scope: Scope, reading: Reading, file: str) -> Non
         plain = [quad for quad in quads if not isinstance(quad.object, Triple)]
         for _ in range(len(quads) - len(plain)):
             reading.malformed(file, None, None, NO_TRIPLE)
-        add(plain, scope, reading, file)
+        add(plain, scope, reading, file, budget)
         return
-    texts = map(str, numbers)
+    if reading.has_graphs:
+        named = sum(1 for quad in quads if quad.graph_name != _DEFAULT_GRAPH)
+        note("W101", named, file=file)
+    texts = list(map(str, numbers))
+    if budget is not None:
+        budget.spend(texts)
     canonical = [scope(text) if text.startswith("_:") else text for text in texts]
     ids = reading.dictionary.encode_texts(pa.array(canonical, pa.large_string()))
     reading.add(*(ids[column] for column in columns))

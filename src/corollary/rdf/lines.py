@@ -18,8 +18,12 @@ from pyoxigraph import Quad, Triple
 
 from corollary.core.dictionary import Ids
 from corollary.core.hashing import SLACK, Bytes
+from corollary.core.inputs import MAX_ITEM_BYTES, too_long
+from corollary.core.notices import note
 from corollary.core.term_store import Spans
+from corollary.errors import CorollaryError, InvalidInput
 from corollary.rdf import library
+from corollary.rdf.scan import MAX_NESTING
 from corollary.rdf.tokenizer import Tokens, scoped, tokenize
 from corollary.rdf.triples import Reading
 
@@ -47,29 +51,37 @@ def read_lines(
 ) -> None:
     """Read a document of N-Triples or N-Quads."""
     prefix = reading.scope()
-    quads = format_ == "n-quads"
+    quads = reading.has_graphs = format_ == "n-quads"
     total = position()[1]
     if total is None or total < CHUNK:
         threads = 1  # more are not worth their start
     before = 0
-    chunks = _in_order(lambda chunk: tokenize(*chunk, quads=quads), _chunks(source), threads)
+    chunks = _in_order(lambda chunk: tokenize(*chunk, quads=quads), _chunks(source, file), threads)
     with closing(chunks):  # a mistake ends the threads
-        for tokens in chunks:
-            ids = _encoded(tokens, prefix, reading)
-            reading.add(*(ids[column] for column in tokens.triples))
-            if len(tokens.left):
-                _read_left(tokens, before, prefix, format_, reading, file)
-            before += tokens.lines
-            reading.progress(file, *position())
+        try:
+            for tokens in chunks:
+                ids = _encoded(tokens, prefix, reading)
+                reading.add(*(ids[column] for column in tokens.triples))
+                if len(tokens.left):
+                    _read_left(tokens, before, prefix, format_, reading, file)
+                before += tokens.lines
+                if tokens.named:
+                    note("W101", tokens.named, file=file)
+                reading.progress(file, *position())
+        except InvalidInput as error:
+            if error.code == "E324" and error.line is None:  # the line after all complete ones
+                error.line = before + 1
+            raise
 
 
-def _chunks(source: Source) -> Iterator[tuple[Bytes, int]]:
+def _chunks(source: Source, file: str) -> Iterator[tuple[Bytes, int]]:
     """Whole lines, as arrays that go on for SLACK bytes, with the number of bytes that count."""
     rest = np.empty(0, np.uint8)
     while True:
-        data = np.empty(len(rest) + max(CHUNK, len(rest)) + 1 + SLACK, np.uint8)
+        room = min(len(rest) + max(CHUNK, len(rest)), MAX_ITEM_BYTES + 1)
+        data = np.empty(room + 1 + SLACK, np.uint8)
         data[: len(rest)] = rest
-        end, room = len(rest), len(data) - 1 - SLACK
+        end = len(rest)
         view = data.data
         while end < room and (read := source.readinto(view[end:room])):
             end += read
@@ -82,6 +94,8 @@ def _chunks(source: Source) -> Iterator[tuple[Bytes, int]]:
             return
         cut = _last_line_break(data, end)
         rest = data[cut:end]
+        if len(rest) > MAX_ITEM_BYTES:
+            raise too_long("a line", file)
         if cut:
             yield data, cut
 
@@ -104,13 +118,19 @@ def _in_order(
         return
     with ThreadPoolExecutor(threads, "corollary-read") as pool:
         ahead: deque[Future[B]] = deque()
+        failure: CorollaryError | None = None
         try:
-            for item in items:
-                ahead.append(pool.submit(function, item))
-                if len(ahead) > threads:
-                    yield ahead.popleft().result()
+            try:
+                for item in items:
+                    ahead.append(pool.submit(function, item))
+                    if len(ahead) > threads:
+                        yield ahead.popleft().result()
+            except CorollaryError as error:  # comes after what was read before it
+                failure = error
             while ahead:
                 yield ahead.popleft().result()
+            if failure is not None:
+                raise failure
         finally:
             for future in ahead:
                 future.cancel()
@@ -135,11 +155,17 @@ def _read_left(
 ) -> None:
     """The lines that the tokenizer has left."""
     data = tokens.spans.data
-    lines = [
-        (before + number, line)
-        for start, end, number in tokens.left.tolist()
-        for line in bytes(data[start:end]).splitlines()  # a carriage return ends a line, too
-    ]
+    lines = []
+    for start, end, number in tokens.left.tolist():
+        text = bytes(data[start:end])
+        if text.count(b"<<") > MAX_NESTING:  # the parser would nest them on its stack
+            raise InvalidInput(
+                "E325",
+                f"triple terms are nested more than {MAX_NESTING:,} levels deep",
+                file=file,
+                line=before + number,
+            )
+        lines += [(before + number, line) for line in text.splitlines()]  # also at a return
     scope: library.Scope = lambda text: f"_:{prefix}{text[2:]}"  # noqa: E731
     quads = []
     for item in library.parse(b"\n".join(line for _, line in lines), format_):

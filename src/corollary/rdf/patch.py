@@ -13,18 +13,23 @@ own. Blank nodes keep their labels, so that a later line can delete what an earl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from corollary.core.dictionary import Dictionary
-from corollary.errors import InvalidInput
+from corollary.core.inputs import MAX_ITEM_BYTES, too_long
+from corollary.errors import UNREADABLE, InvalidInput
 from corollary.rdf import files, formats
 from corollary.rdf.triples import Triples
 
 _LETTERS = ("A", "D")
 _PIECE = 1 << 20  # bytes that are read at once
+# What stands before a colon. It begins where a run of such characters begins, so that every run is
+# looked at once.
+_NAMES = re.compile(r"(?<![^\s<>\"'(),;\[\]:])([^\s<>\"'(),;\[\]:]*+):")
 
 
 @dataclass
@@ -38,20 +43,26 @@ class PatchTransaction:
         return sum(len(triples) for _, triples in self.requests)
 
 
-def read_patch(path: str | Path, dictionary: Dictionary) -> Iterator[PatchTransaction]:
+def read_patch(
+    path: str | Path, dictionary: Dictionary, *, limit_input_bytes: int | None = None
+) -> Iterator[PatchTransaction]:
     """The transactions of a file, which may be compressed (`.gz`, `.zst`)."""
     path = Path(path)
     if not path.is_file():
-        raise InvalidInput("E301", f"there is no file {path}", file=str(path))
-    with files.opened(path) as opened:
-        yield from _Reader(str(path), dictionary).transactions(_lines(opened))
+        raise InvalidInput("E301", f"there is no file {path}", UNREADABLE, file=str(path))
+    with files.opened(path, limit_input_bytes) as opened:
+        yield from _Reader(str(path), dictionary).transactions(_lines(opened, str(path)))
 
 
-def _lines(opened: files.Opened) -> Iterator[bytes]:
+def _lines(opened: files.Opened, name: str) -> Iterator[bytes]:
     rest = b""
+    number = 0
     while data := opened.read(_PIECE):
         *lines, rest = (rest + data).split(b"\n")
+        number += len(lines)
         yield from lines
+        if len(rest) > MAX_ITEM_BYTES:
+            raise too_long("a line", name, number + 1)
     if rest:
         yield rest
 
@@ -153,12 +164,18 @@ class _Reader:
                 try:
                     self._parsed(text)
                 except InvalidInput as error:
+                    if error.code != "E320":  # a limit, not a mistake
+                        error.line = number
+                        raise
                     raise self._wrong(number, error.message) from None
             raise
 
     def _parsed(self, text: str) -> Triples:
+        # Only those that the text may use: there may be many prefixes, and many runs of triples.
+        names = self.prefixes.keys() & set(_NAMES.findall(text))
+        prefixes = {name: self.prefixes[name] for name in names}
         return formats.read_text(
-            text, self.dictionary, name=self.name, keep_labels=True, prefixes=self.prefixes
+            text, self.dictionary, name=self.name, keep_labels=True, prefixes=prefixes
         )
 
     def _wrong(self, line: int, message: str) -> InvalidInput:

@@ -7,21 +7,23 @@ without members, most wait forever.
 Invariants: a predicate that has facts is live, and so is the head of every rule in the program; a
 rule that is wanted is in the program if all predicates of its body are live. Predicates stay live
 when their last fact goes, so that the program does not change to and fro.
+
+A head with a variable property or class may be of any predicate: its facts tell of which. Where
+these are derived on demand nobody sees them, and the wide predicate itself is to be met: all that
+it covers is live from then on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from corollary.core.compile import TRIPLES, TYPES, home
+from corollary.core.compile import TRIPLES, TYPES, covers, home
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, Rule
 from corollary.rdf.specialize import narrowable, narrowed, subsumes
+from corollary.rdf.tuning import tuning
 
 _WIDE = (TRIPLES, TYPES)
-# Rules for each property and class are better than one for all of them while there are few: with
-# more, to sort the rules into strata takes longer than what it saves.
-NARROW = 512
 
 
 class Plan:
@@ -37,11 +39,21 @@ class Plan:
     >>> plan.meet([Predicate("a")])
     >>> [rule.head.relation for rule in plan.take()[0]]
     ['b', 'c']
+    >>> plan.want(Program.parse("f(?x) :- [?x, <p>, ?y] .").rules[0])
+    >>> plan.meet([TRIPLES])
+    >>> [rule.head.relation for rule in plan.take()[0]]
+    ['f']
     """
 
     def __init__(
-        self, general: Iterable[Rule] = (), watched: Callable[[Rule], bool] | None = None
+        self,
+        general: Iterable[Rule] = (),
+        watched: Callable[[Rule], bool] | None = None,
+        *,
+        narrows: bool = True,
     ) -> None:
+        """Without `narrows`, rules that read all triples stay as they are."""
+        self._narrows = narrows
         self.live: set[Predicate] = set()
         self.program: dict[Rule, None] = {}
         self.watched = 0  # rules of the program that were to be watched
@@ -81,24 +93,27 @@ class Plan:
             self._wide[rule] = (atom, reasons - 1)
             return
         del self._wide[rule]
-        if self._narrow > NARROW:
-            self._drop(rule)
-        else:
+        if self._is_narrowing:
             for predicate in self.live:
                 self._drop(narrowed(rule, atom, predicate))
+        else:
+            self._drop(rule)
 
     def meet(self, predicates: Iterable[Predicate]) -> None:
-        """There are, or may be, facts of these predicates."""
+        """There are, or may be, facts of these predicates, or of any that a wide one covers."""
         open_ = [predicate for predicate in predicates if predicate not in self.live]
         while open_:
             predicate = open_.pop()
             if predicate in self.live:
                 continue
+            was_narrowing = self._is_narrowing
             self.live.add(predicate)
             self._met.append(predicate)
-            if predicate.relation == TRIPLE and predicate not in _WIDE:
-                self._meet_narrow(predicate)
-            for rule in self._waiting.pop(predicate, ()):
+            if predicate.relation == TRIPLE:
+                self._narrow += predicate not in _WIDE
+                if was_narrowing:
+                    self._narrow_for(predicate)
+            for rule in self._woken(predicate):
                 if rule in self._wanted:
                     self._watch(rule)
             open_ += self._come()
@@ -161,26 +176,46 @@ class Plan:
         for part in rule.body:
             if isinstance(part, Atom):
                 predicate = home(part)
-                if predicate not in self.live and predicate not in _WIDE:
+                if not self._is_live(predicate):
                     self._waiting.setdefault(predicate, []).append(rule)
                     return
         self._put(rule)
         self._heads.append(home(rule.head))
 
+    def _is_live(self, predicate: Predicate) -> bool:
+        return (
+            predicate in self.live
+            or predicate in _WIDE
+            or any(wide in self.live and covers(wide, predicate) for wide in _WIDE)
+        )
+
+    @property
+    def _is_narrowing(self) -> bool:
+        """Whether rules that read all triples are written out: predicates are known, and few."""
+        known = self._narrows and self.live.isdisjoint(_WIDE)
+        return known and self._narrow <= tuning.narrowed_predicates_limit
+
     def _write_out(self, rule: Rule, atom: Atom) -> None:
-        """A rule that reads all triples, for each property and class, or as it is if too many."""
-        if self._narrow > NARROW:
-            self._want(rule)
-        else:
+        """A rule that reads all triples, for each property and class, or as it is."""
+        if self._is_narrowing:
             for predicate in self.live:
                 self._want(narrowed(rule, atom, predicate))
+        else:
+            self._want(rule)
 
-    def _meet_narrow(self, predicate: Predicate) -> None:
-        self._narrow += 1
+    def _narrow_for(self, predicate: Predicate) -> None:
+        """Write rules that read all triples out for a new predicate, or none of them any more."""
         for rule, (atom, _) in self._wide.items():
-            if self._narrow <= NARROW:
+            if self._is_narrowing:
                 self._want(narrowed(rule, atom, predicate))
-            elif self._narrow == NARROW + 1:
+            else:
                 for known in self.live - {predicate}:
                     self._drop(narrowed(rule, atom, known))
                 self._want(rule)
+
+    def _woken(self, predicate: Predicate) -> list[Rule]:
+        """The rules that waited for a predicate, or for one that it covers."""
+        known = [predicate]
+        if predicate in _WIDE:
+            known = [other for other in self._waiting if covers(predicate, other)]
+        return [rule for other in known for rule in self._waiting.pop(other, ())]

@@ -146,7 +146,7 @@ def split(program: Program, general: frozenset[Rule] = frozenset()) -> Split:
     >>> [rule.name for rule in found.schema], [t.rule.name for t in found.templates]
     (['rdfs5', 'rdfs11'], ['rdfs2', 'rdfs3', 'rdfs7', 'rdfs9'])
     """
-    predicates = _schema_predicates(program)
+    predicates = schema_predicates(program)
     schema = [rule for rule in program.rules if _is_pure(rule, predicates)]
     templates: list[Template] = []
     others: list[Rule] = []
@@ -161,8 +161,8 @@ def split(program: Program, general: frozenset[Rule] = frozenset()) -> Split:
     return Split(tuple(schema), tuple(templates), tuple(others), predicates)
 
 
-def _schema_predicates(program: Program) -> frozenset[Predicate]:
-    """What of the vocabulary is read, and the auxiliary relations that follow from it alone.
+def schema_predicates(program: Program) -> frozenset[Predicate]:
+    """The predicates of a schema: the vocabulary that is read, and auxiliary relations over it.
 
     Triples that no rule asks for are data, as others are: data that derive them derive no axioms.
     """

@@ -22,11 +22,14 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.inputs import InputMeter
+from corollary.core.notices import Notices, gathering
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.lang.syntax import TRIPLES_NAME
 from corollary.rdf import files
 from corollary.rdf.library import read_document
 from corollary.rdf.triples import OnError, Reading, Skipped
+from corollary.rdf.vocabulary import Vocabulary, vocabulary_of_columns
 
 LINES = ("n-triples", "n-quads")
 _PIECE = 1 << 16
@@ -54,6 +57,8 @@ class Part:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     error: CorollaryError | None = None  # that ended the reading
     failed: int | None = None  # the split that it is in
+    notices: Notices = field(default_factory=Notices)
+    vocabulary: Vocabulary = field(default_factory=lambda: ({}, [], []))
 
 
 def splits_of(file: files.File, scope: str, size: int, wanted: int) -> Iterator[Split]:
@@ -90,6 +95,7 @@ class PartReader:
 
     on_error: OnError = "fail"
     keep_labels: bool = False
+    limit: int | None = None  # bytes of a file after decompression
 
     def files(self, splits: Sequence[Split]) -> Part:
         """The splits of files that this process can open."""
@@ -104,7 +110,7 @@ class PartReader:
         reading = PartReading(self)
         for split, arrays in runs:
             with reading.of(split):
-                reading.read(_Joined(arrays), split)
+                reading.read(_Joined(arrays, InputMeter(split.path, limit=self.limit)), split)
         return reading.part()
 
     def documents(self, documents: Iterable[tuple[Split, bytes]]) -> Part:
@@ -112,7 +118,7 @@ class PartReader:
         reading = PartReading(self)
         for split, content in documents:
             with reading.of(split):
-                stream = files.Opened(Path(split.path), pa.BufferReader(content))
+                stream = files.Opened(Path(split.path), pa.BufferReader(content), self.limit)
                 _read_opened(stream, split, reading, split.path)
         return reading.part()
 
@@ -131,7 +137,13 @@ class PartReading(Reading):
     """A reading with the scope of each split, that keeps its first error."""
 
     def __init__(self, reader: PartReader) -> None:
-        super().__init__(Dictionary(), on_error=reader.on_error, keep_labels=reader.keep_labels)
+        self._notices = Notices()
+        super().__init__(
+            Dictionary(),
+            on_error=reader.on_error,
+            keep_labels=reader.keep_labels,
+            limit=reader.limit,
+        )
         self.lines: list[int] = []
         self.places: list[tuple[int, Skipped]] = []
         self._scope = ""
@@ -146,9 +158,12 @@ class PartReading(Reading):
         return self
 
     def __enter__(self) -> PartReading:
+        self._gathering = gathering(self._notices)
+        self._gathering.__enter__()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        self._gathering.__exit__(None, None, None)
         number = len(self.lines) - 1
         self.places += [(number, sample) for sample in self._samples[self._before :]]
         if isinstance(error, CorollaryError):
@@ -180,6 +195,8 @@ class PartReading(Reading):
             found.prefixes,
             self._error,
             self._failed,
+            self._notices,
+            vocabulary_of_columns(found.columns, self.dictionary),
         )
 
 
@@ -234,8 +251,9 @@ class _Whole(_Counted):
 class _Joined(_Counted):
     """Arrays of lines, with the line breaks that they have lost."""
 
-    def __init__(self, arrays: Iterable[pa.Array]) -> None:
+    def __init__(self, arrays: Iterable[pa.Array], meter: InputMeter) -> None:
         self._arrays = iter(arrays)
+        self._meter = meter
         self._rest = memoryview(b"")
 
     def _fill(self, buffer: memoryview) -> int:
@@ -244,6 +262,7 @@ class _Joined(_Counted):
             if array is None:
                 return 0
             self._rest = memoryview(_with_line_breaks(array)).cast("B")
+            self._meter.add(len(self._rest))
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
@@ -288,11 +307,12 @@ def _after_mark(file: io.FileIO) -> int:
 
 def _read_split(split: Split, reading: PartReading) -> None:
     if split.end is None:
-        with files.opened(Path(split.path)) as stream:
+        with files.opened(Path(split.path), reading.limit) as stream:
             _read_opened(stream, split, reading, Path(split.path).resolve().as_uri())
         return
     try:
         source = _Range(split.path, split.start, split.end)
+        InputMeter(split.path, limit=reading.limit).add(Path(split.path).stat().st_size)
     except OSError as error:
         reason = error.strerror or error
         raise InvalidInput("E301", f"cannot read {split.path}: {reason}", file=split.path) from None

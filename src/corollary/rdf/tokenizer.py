@@ -44,6 +44,7 @@ class Tokens(NamedTuple):
     triples: npt.NDArray[np.int32]  # three columns of numbers of terms
     left: Places  # of each line that was not understood: start, end and number in the chunk
     lines: int
+    named: int = 0  # statements of named graphs
 
 
 def tokenize(data: Bytes, size: int, *, quads: bool = False) -> Tokens:
@@ -59,13 +60,14 @@ def tokenize(data: Bytes, size: int, *, quads: bool = False) -> Tokens:
     left = np.empty((lines, 3), np.int64)
     starts, ends = np.empty(3 * lines, np.int64), np.empty(3 * lines, np.int64)
     hashes = np.empty(3 * lines, np.uint32)
-    rows, terms, missed = _tokenize(data, size, quads, triples, starts, ends, hashes, left)
+    rows, terms, missed, named = _tokenize(data, size, quads, triples, starts, ends, hashes, left)
     return Tokens(
         Spans(data, starts[:terms], ends[:terms]),
         hashes[:terms],
         triples[:, :rows],
         left[:missed],
         lines,
+        named,
     )
 
 
@@ -121,9 +123,9 @@ def _tokenize(
     # One long loop: with the places of a line in functions of their own it was slower by a quarter.
     slots = np.zeros(_FIRST_SLOTS, np.uint64)
     guesses = np.full(_GUESSES, -1, np.int64)
-    rows = terms = missed = 0
+    rows = terms = missed = named = 0
     subject = predicate = -1  # of the line before
-    graph = graph_end = 0
+    graph = graph_end = has_graph = 0
     line = 0
     at = 0
     while at < size:
@@ -195,7 +197,9 @@ def _tokenize(
                 understood = o >= 0 or valid(data, o_start, o_end)
         if understood:
             at = _skip(data, at)
+            has_graph = 0
             if quads and byte(data, at) != 46:
+                has_graph = 1
                 end = _graph(data, at, size, graph, graph_end)
                 understood = end >= 0
                 if understood:
@@ -226,7 +230,8 @@ def _tokenize(
         subject, predicate = s, p
         triples[0, rows], triples[1, rows], triples[2, rows] = s, p, o
         rows += 1
-    return rows, terms, missed
+        named += has_graph
+    return rows, terms, missed, named
 
 
 @compiled

@@ -129,12 +129,16 @@ class Reading:
         on_progress: OnProgress | None = None,
         threads: int = 1,
         keep_labels: bool = False,
+        limit: int | None = None,
     ) -> None:
+        """`limit` is the number of bytes that a file may hold after decompression."""
         self.dictionary = dictionary
+        self.limit = limit
+        self.has_graphs = False  # whether the document may have named graphs
         self.keep_labels = keep_labels
         self.prefixes: dict[str, str] = {}
         self.threads = threads
-        self._skip = on_error == "skip"
+        self.skips = on_error == "skip"
         self._on_progress = on_progress
         self._parts: list[tuple[Ids, ...]] = []
         self._statements = 0
@@ -173,7 +177,7 @@ class Reading:
         self, file: str, line: int | None, column: int | None, message: str, hint: str | None = None
     ) -> None:
         """A statement that cannot be read: an error, or one more that is skipped."""
-        if not self._skip:
+        if not self.skips:
             raise InvalidInput("E320", message, hint, file=file, line=line, column=column)
         self._skipped += 1
         if len(self._samples) < SAMPLES:

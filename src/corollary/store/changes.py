@@ -2,7 +2,8 @@
 
 A fact has a state: there is none, it is derived, it is explicit. A row of changes tells the state
 before and the state after; of several rows about a fact the first tells what it was and the last
-what it is. Where rows of changes were not written, two versions are compared fact by fact.
+what it is. Where rows of changes were not written, or are damaged, two versions are compared fact
+by fact.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.errors import CorollaryError, OperationFailed
 from corollary.store import parquet
 from corollary.store.commits import Commit
 from corollary.store.delta import damage
@@ -56,7 +58,10 @@ def of_version(store: Store, commit: Commit) -> pa.Table:
     if commit.changes == "none":
         return _empty()
     if commit.changes == "table":
-        found = _written(store, [commit])
+        try:
+            found = _written(store, [commit])
+        except OperationFailed as error:
+            return _compared_instead(store, commit.version - 1, commit.version, error)
         return found.select(["change", *(n for n in found.column_names if n not in _FIRST)])
     if commit.changes == "facts":
         return _all_new(store.snapshot(commit.version).facts())
@@ -76,34 +81,66 @@ def between(store: Store, first: int, second: int) -> pa.Table:
     if not kinds:
         return _empty()
     if kinds <= {"table", "facts"}:
-        written = [commit for commit in commits if commit.changes == "table"]
-        parts = [_written(store, written)] if written else []
-        parts += [
-            _all_new(store.snapshot(commit.version).facts()).append_column(
-                "version", pa.array(np.full(commit.statistics.facts, commit.version))
-            )
-            for commit in commits
-            if commit.changes == "facts"
-        ]
-        found = _composed(_alike(parts))
+        try:
+            found = _composed(_alike(list(_told_of(store, commits))))
+        except OperationFailed as error:
+            found = _compared_instead(store, low, high, error)
     else:
         found = _compared(store, low, high)
     return found if first <= second else _inverted(found)
 
 
+def _told_of(store: Store, commits: Sequence[Commit]) -> Iterator[pa.Table]:
+    """The changes of versions that have rows of changes, or only new facts."""
+    written = [commit for commit in commits if commit.changes == "table"]
+    if written:
+        yield _written(store, written)
+    for commit in commits:
+        if commit.changes == "facts":
+            yield _all_new(store.snapshot(commit.version).facts()).append_column(
+                "version", pa.array(np.full(commit.statistics.facts, commit.version))
+            )
+
+
+def _compared_instead(store: Store, low: int, high: int, error: OperationFailed) -> pa.Table:
+    """The facts of two versions, compared because rows of changes are damaged."""
+    try:
+        return _compared(store, low, high)
+    except CorollaryError:  # a version is damaged too, or a vacuum has removed it
+        raise error from None
+
+
 def _written(store: Store, commits: Sequence[Commit]) -> pa.Table:
     """The rows of some versions in the table of changes."""
     low, high = commits[0].version, commits[-1].version
-    files = store.changes.files_between("version", low, high)
-    names = [field.name for field in store.changes.open().schema().fields]
+    files = store.changes.files_between(low, high)
+    names = store.changes.columns()
     rows = parquet.read(store.changes, files, changes_schema(width_of(names)))
     # Attempts that did not become a version left rows as well.
     rows = rows.filter(pc.is_in(rows["commit"], pa.array([commit.id for commit in commits])))
-    for commit in commits:
-        expected = commit.statistics.inserted + commit.statistics.deleted
-        if expected and len(commits) == 1 and rows.num_rows < expected:
-            raise damage(store.changes.folder, f"changes of version {commit.version} are missing")
+    _refuse_missing(store, commits, rows)
     return rows.drop(["commit"])
+
+
+def _refuse_missing(store: Store, commits: Sequence[Commit], rows: pa.Table) -> None:
+    """Fail unless every commit has the rows that it counts, and at least one."""
+    counts: dict[str, dict[str, int]] = {}
+    grouped = rows.group_by(["commit", "change"]).aggregate([("version", "count")])
+    for row in grouped.to_pylist():
+        counts.setdefault(row["commit"], {})[row["change"]] = row["version_count"]
+    for commit in commits:
+        found = counts.get(commit.id, {})
+        counted = (commit.statistics.inserted, commit.statistics.deleted)
+        if not found or (found.get(INSERTED, 0), found.get(DELETED, 0)) != counted:
+            raise damage(store.changes.folder, f"changes of version {commit.version} are missing")
+
+
+def check(store: Store, until: int) -> None:
+    """Fail unless all changes up to a version are there."""
+    commits = [store.commit(version) for version in range(until + 1)]
+    written = [commit for commit in commits if commit.changes == "table"]
+    if written:
+        _written(store, written)
 
 
 def _all_new(facts: pa.Table) -> pa.Table:

@@ -10,15 +10,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.errors import OperationFailed
-from corollary.store import cache, parquet, term_hash
+from corollary.store import cache, changes, chunk_files, parquet, term_hash
 from corollary.store.columns import columns
-from corollary.store.delta import DataFile, Table, damage
-from corollary.store.layout import RULES_SCHEMA, TERMS_SCHEMA, changes_schema, width_of
-from corollary.store.rows import columns_of, current
+from corollary.store.commits import Count
+from corollary.store.delta import Table, damage
+from corollary.store.layout import (
+    CHUNKS,
+    RULES_SCHEMA,
+    TERMS_SCHEMA,
+    changes_schema,
+    width_of,
+)
+from corollary.store.manifest import DataFile
+from corollary.store.rows import NO_TERM, columns_of, current
 from corollary.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from corollary.core.dictionary import Dictionary
+    from corollary.store.store import Store
 
 
 def check_files(
@@ -27,7 +36,11 @@ def check_files(
     """Read everything that the version needs; returns what is wrong with which file."""
     store = snapshot.store
     problems: list[OperationFailed] = []
-    names = [field.name for field in store.changes.open().schema().fields]
+    try:
+        names = store.changes.columns()
+        store.rules.files(), snapshot.fact_data, snapshot.term_data
+    except OperationFailed as error:
+        return [error]
     plans: list[tuple[Table, list[DataFile], pa.Schema]] = [
         (store.facts, snapshot.fact_data, snapshot.schema),
         (store.terms, snapshot.term_data, TERMS_SCHEMA),
@@ -36,12 +49,9 @@ def check_files(
     ]
     for table, files, schema in plans:
         for file in files:
-            path = table.folder / file.path
             if on_file is not None:
                 on_file(f"{table.name}/{file.path}")
             try:
-                if path.is_file() and path.stat().st_size != file.size:
-                    raise damage(path, f"it has {path.stat().st_size:,} bytes, not {file.size:,}")
                 parquet.read(table, [file], schema)
             except OperationFailed as error:
                 problems.append(error)
@@ -71,17 +81,44 @@ def _contents(snapshot: Snapshot) -> list[OperationFailed]:
     claim(largest < len(ids), store.facts, f"there is no term {largest:,}")
     newest = rows["version"].to_numpy().max() if rows.num_rows else 0
     claim(newest <= snapshot.version, store.facts, f"a row has version {newest}")
-    found = rows.group_by("relation").aggregate([("explicit", "sum"), ("relation", "count")])
-    counted = {
-        row["relation"]: (row["explicit_sum"], row["relation_count"]) for row in found.to_pylist()
-    }
+    counted = {name: (count.explicit, count.facts) for name, count in count_facts(rows).items()}
     said = {
         name: (count.explicit, count.facts)
         for name, count in snapshot.statistics.relations.items()
         if count.facts
     }
+    try:
+        changes.check(store, snapshot.version)
+    except OperationFailed as error:
+        problems.append(error)
     claim(counted == said, store.facts, f"{counted} facts (explicit, all), but {said} are told of")
     return problems
+
+
+def count_facts(rows: pa.Table) -> dict[str, Count]:
+    """How many facts each relation has, of rows with one for each fact."""
+    found = rows.group_by("relation").aggregate([("explicit", "sum"), ("relation", "count")])
+    counts = {}
+    for row in found.to_pylist():
+        name = row["relation"]
+        first = rows.filter(pc.equal(rows["relation"], name)).slice(0, 1)
+        width = sum(bool(column[0] != NO_TERM) for column in columns_of(first))
+        counts[name] = Count(width, row["explicit_sum"], row["relation_count"])
+    return counts
+
+
+def check_caches(store: Store) -> list[OperationFailed]:
+    """What is wrong with files that are made again from the tables."""
+    damaged = [*cache.problems(store), *chunk_files.problems(store.path / CHUNKS)]
+    return [
+        OperationFailed(
+            "E503",
+            f"{path.relative_to(store.path)} is damaged: {reason}",
+            "answers do not use it; 'corollary repair' makes it again",
+            file=str(path),
+        )
+        for path, reason in damaged
+    ]
 
 
 def cache_differs(snapshot: Snapshot, dictionary: Dictionary) -> bool:

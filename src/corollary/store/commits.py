@@ -59,6 +59,8 @@ class Commit:
     author: str = ""
     program: str = ""  # a hash; `rules` has the text
     rules: int = 0
+    axioms: int = 0
+    asserted: Sequence[str] = ()  # axioms that data state as well, as text
     mode: str = "materialized"
     equality: str = "rules"
     materialize: Sequence[str] = ()  # patterns whose answers a hybrid store keeps, as text
@@ -78,8 +80,8 @@ class Commit:
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def info(self) -> dict[str, Any]:
-        """As the metadata of a Delta commit."""
-        found = asdict(self)
+        """As the metadata of a Delta commit, in the format that is written now."""
+        found = asdict(self) | {"format": FORMAT}
         del found["version"], found["milliseconds"]
         return found
 
@@ -100,12 +102,20 @@ class Commit:
                 "install a newer version of Corollary",
                 file=file,
             )
-        known = {f.name for f in fields(cls)}
+        known = {f.name for f in fields(cls)} - {"version", "milliseconds"}
         values = {name: value for name, value in info.items() if name in known}
-        told = {f.name for f in fields(Statistics)}
-        statistics = {n: v for n, v in values.get("statistics", {}).items() if n in told}
-        statistics["relations"] = {
-            name: Count(*counts) for name, counts in statistics.get("relations", {}).items()
-        }
-        values["statistics"] = Statistics(**statistics)
-        return cls(version=version, milliseconds=milliseconds, **values)
+        counted = {f.name for f in fields(Statistics)}
+        try:
+            statistics = {n: v for n, v in values.get("statistics", {}).items() if n in counted}
+            statistics["relations"] = {
+                name: Count(*counts) for name, counts in statistics.get("relations", {}).items()
+            }
+            values["statistics"] = Statistics(**statistics)
+            return cls(version=version, milliseconds=milliseconds, **values)
+        except (AttributeError, TypeError) as error:
+            raise OperationFailed(
+                "E503",
+                f"the store is damaged: the log entry of version {version} is incomplete: {error}",
+                "'corollary verify' tells which files are affected; other versions may be whole",
+                file=file,
+            ) from None

@@ -6,32 +6,39 @@ counts is the same whichever files are merged. A tombstone can go if all files a
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.errors import InvalidInput
+from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.syntax import TYPE
-from corollary.store import cache, parquet
+from corollary.store import cache, chunk_files, parquet
+from corollary.store.chunk_files import is_older
 from corollary.store.columns import columns
 from corollary.store.commits import Commit, Statistics
-from corollary.store.delta import LOG, Conflict, DataFile, Table, unwritable
-from corollary.store.layout import CACHE, CHUNKS, TERMS_SCHEMA, changes_schema, width_of
+from corollary.store.delta import LOG, Conflict, Table, pause, unwritable
+from corollary.store.layout import CHUNKS, TERMS_SCHEMA, changes_schema, width_of
+from corollary.store.manifest import DataFile
 from corollary.store.opening import open_terms
 from corollary.store.rows import current
 
 if TYPE_CHECKING:
     from corollary.store.store import Store
 
+ATTEMPTS = 20  # to commit beside other writers
 SMALL_FILES = 48  # of the facts, from which on they are merged after a commit
 _SHARE = 8  # a file is small if all files have so many times its rows
+_OURS = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{8})?(\.parquet)?")  # what writers leave in a table
 _DEAD = 4  # all files are merged if one row of so many does not count any more
+
+_Result = TypeVar("_Result")
 
 
 def needed(files: Sequence[DataFile]) -> bool:
@@ -39,11 +46,30 @@ def needed(files: Sequence[DataFile]) -> bool:
     return len(_small(files)) > SMALL_FILES
 
 
-def compact(store: Store, *, full: bool = False, author: str | None = None) -> Commit | None:
+def compact(
+    store: Store, *, full: bool = False, author: str | None = None, attempts: int = ATTEMPTS
+) -> Commit | None:
     """Merge small files, or all; returns the commit, or None if there was nothing to do.
 
-    With `full`, or when many rows do not count any more, all files of facts are merged.
+    With `full`, or when many rows do not count any more, all files of facts are merged. If other
+    writers commit meanwhile, it begins again, up to so many times.
     """
+    return _retried(lambda: _compact(store, full=full, author=author), attempts)
+
+
+def _retried(work: Callable[[], _Result], attempts: int = ATTEMPTS) -> _Result:
+    """The result of what changes no fact, and may thus be done again after another writer."""
+    for attempt in range(attempts):
+        try:
+            return work()
+        except OperationFailed as error:
+            if error.code != "E502" or attempt + 1 == attempts:
+                raise
+            pause(attempt)
+    raise AssertionError("there is at least one attempt")
+
+
+def _compact(store: Store, *, full: bool, author: str | None) -> Commit | None:
     writer = store.writer(author=author)
     base = writer.base
     files = store.facts.files(base.version)
@@ -101,7 +127,7 @@ def _compact_changes(store: Store) -> None:
     if len(files) <= SMALL_FILES:
         return
     newest = store.latest()
-    names = [field.name for field in store.changes.open(version).schema().fields]
+    names = store.changes.columns(version)
     schema = changes_schema(width_of(names))
     rows = parquet.read(store.changes, files, schema)
     made = pa.array([commit.id for commit in store.log()])
@@ -133,21 +159,14 @@ def vacuum(
     newest = store.commit()
     oldest = newest.oldest if keep is None else max(newest.oldest, newest.version - keep + 1)
     if oldest > newest.oldest and not dry_run:
-        writer = store.writer(newest.version)
-        writer.commit(
-            statistics=replace(newest.statistics, inserted=0, deleted=0, algorithm="", reason=""),
-            kind="vacuum",
-            message=f"versions before {oldest} removed",
-            oldest=oldest,
-        )
+        newest = _retried(lambda: _set_oldest(store, oldest))
     limit = time.time() - older_than * 3600
     gone: list[Path] = []
     for table, first in ((store.facts, oldest), (store.terms, None), (store.changes, None)):
         gone += _unneeded(table, first, limit)
     gone += _unneeded(store.rules, None, limit)
-    gone += [p for p in (store.path / CACHE).glob(".*") if p.stat().st_mtime < limit]
-    if not (store.path / CHUNKS / f"{newest.id}.json").is_file():  # those of another version
-        gone += [p for p in (store.path / CHUNKS).glob("*") if p.stat().st_mtime < limit]
+    gone += cache.unfinished(store, limit)
+    gone += chunk_files.unneeded(store.path / CHUNKS, newest.id, limit)
     if not dry_run:
         for path in gone:
             with unwritable(path):
@@ -156,6 +175,18 @@ def vacuum(
                 else:
                     path.unlink(missing_ok=True)
     return gone
+
+
+def _set_oldest(store: Store, oldest: int) -> Commit:
+    """Commit that versions before one cannot be read any more."""
+    newest = store.commit()
+    version = store.writer(newest.version).commit(
+        statistics=replace(newest.statistics, inserted=0, deleted=0, algorithm="", reason=""),
+        kind="vacuum",
+        message=f"versions before {oldest} removed",
+        oldest=max(oldest, newest.oldest),
+    )
+    return store.commit(version)
 
 
 def _unneeded(table: Table, oldest: int | None, limit: float) -> list[Path]:
@@ -171,9 +202,10 @@ def _unneeded(table: Table, oldest: int | None, limit: float) -> list[Path]:
                     needed.add(action["add"]["path"])
     found = []
     for path in sorted(table.folder.rglob("*")):
-        if not path.is_file() or LOG in path.parts:
+        parts = path.relative_to(table.folder).parts
+        name = "/".join(parts)
+        if name in needed or parts[0] == LOG or not path.is_file():
             continue
-        name = path.relative_to(table.folder).as_posix()
-        if name not in needed and (name in known or path.stat().st_mtime < limit):
+        if name in known or (_OURS.fullmatch(parts[0]) and is_older(path, limit)):
             found.append(path)
     return found

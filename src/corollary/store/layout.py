@@ -6,6 +6,7 @@
     STORE/rules/    program, position, name, rule
     STORE/cache/    columns for the embedded engine, made again if they are missing
     STORE/chunks/   facts for updates on Spark, made again if they are missing
+    STORE/corollary-store.json   the marker: Corollary made the folders beside it
 
 Arguments are ids of terms. Of the rows of a fact the one with the highest `version` counts; with
 `deleted` it says that the fact is gone. A triple has the relation `triples`, its subject, its
@@ -20,10 +21,11 @@ import pyarrow as pa
 
 from corollary.lang.syntax import TRIPLES_NAME
 
-FORMAT: Final = 1  # of what is written; a store with a higher one is refused
+FORMAT: Final = 2  # of what is written; a store with a higher one is refused
 FACTS, TERMS, CHANGES, RULES = "facts", "terms", "changes", "rules"
 CACHE, CHUNKS = "cache", "chunks"
 TABLES = (FACTS, TERMS, CHANGES, RULES)
+MARKER = "corollary-store.json"
 TRIPLES: Final = TRIPLES_NAME
 WIDTH: Final = 3  # arguments that the tables have at least
 MODES = ("materialized", "hybrid")

@@ -13,7 +13,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.lang.syntax import TYPE
 from corollary.store import cache, parquet
 from corollary.store.columns import Columns, Label, Part, columns
-from corollary.store.delta import DataFile, damage
+from corollary.store.delta import damage
 from corollary.store.layout import TERMS_SCHEMA
 from corollary.store.rows import current
 from corollary.store.slices import slices
@@ -45,7 +45,7 @@ class Opened(NamedTuple):
 
 def open_columns(snapshot: Snapshot, *, keep: bool = True) -> Opened:
     """The terms and facts of a version; with `keep`, a cache is written where it pays."""
-    found = cache.read(snapshot.store, snapshot.version)
+    found = _cached(snapshot)
     later = _later(snapshot, found.version) if found is not None else None
     if found is not None and later is not None:
         dictionary = Dictionary.of(found.terms)
@@ -79,10 +79,19 @@ def _parts(snapshot: Snapshot, dictionary: Dictionary) -> Iterator[Columns]:
 
 def open_terms(snapshot: Snapshot) -> Dictionary:
     """The terms alone."""
-    found = cache.read(snapshot.store, snapshot.version)
+    found = _cached(snapshot, facts=False)
     dictionary = Dictionary.of(found.terms) if found is not None else Dictionary()
     _add_terms(dictionary, snapshot)
     return dictionary
+
+
+def _cached(snapshot: Snapshot, *, facts: bool = True) -> cache.Cached | None:
+    """A cache, unless it has terms that the table does not have."""
+    found = cache.read(snapshot.store, snapshot.version, facts=facts)
+    newest = snapshot.version == snapshot.store.latest()
+    if found is not None and newest and found.terms.terms > sum(f.rows for f in snapshot.term_data):
+        return None
+    return found
 
 
 def _add_terms(dictionary: Dictionary, snapshot: Snapshot) -> None:
@@ -92,12 +101,17 @@ def _add_terms(dictionary: Dictionary, snapshot: Snapshot) -> None:
     wanted = sum(file.rows for file in data)
     if wanted < snapshot.commit.terms:
         raise damage(table.folder, f"it has {wanted:,} terms instead of {snapshot.commit.terms:,}")
+    if snapshot.version < snapshot.store.latest():  # later terms are not needed, nor trusted
+        wanted = snapshot.commit.terms
+        if known >= wanted:
+            return
     if wanted == known:
         return
     # Files are appended in the order of ids; of most of them nothing is needed.
-    new = [file for file in data if not _is_below(snapshot, file, known)] if known else data
+    new = [file for file in data if file.high is None or file.high >= known]
     rows = parquet.read(table, new, TERMS_SCHEMA, ["id", "term"])
-    rows = rows.filter(pc.greater_equal(rows["id"], known)).sort_by("id")
+    chosen = pc.and_(pc.greater_equal(rows["id"], known), pc.less(rows["id"], wanted))
+    rows = rows.filter(chosen).sort_by("id")
     ids = rows["id"].to_numpy()
     if len(ids) != wanted - known or not np.array_equal(ids, np.arange(known, wanted)):
         raise damage(table.folder, f"it does not have all terms from {known:,} to {wanted:,}")
@@ -108,22 +122,11 @@ def _add_terms(dictionary: Dictionary, snapshot: Snapshot) -> None:
             raise damage(table.folder, "a term is there twice")
 
 
-def _is_below(snapshot: Snapshot, file: DataFile, known: int) -> bool:
-    metadata = parquet.footer(snapshot.store.terms.folder / file.path)
-    last = -1
-    for group in range(metadata.num_row_groups):
-        statistics = metadata.row_group(group).column(0).statistics
-        if statistics is None or not statistics.has_min_max:
-            return False
-        last = max(last, statistics.max)
-    return last < known
-
-
 def _later(snapshot: Snapshot, version: int) -> pa.Table | None:
     """The rows that came after a version; None if what is gone since cannot be told."""
     if snapshot.commit.settled > version:
         return None
     table = snapshot.store.facts
-    files = table.files_between("version", version + 1, snapshot.version, snapshot.version)
+    files = table.files_between(version + 1, snapshot.version, snapshot.version)
     rows = parquet.read(table, files, snapshot.schema)
     return rows.filter(pc.greater(rows["version"], version))

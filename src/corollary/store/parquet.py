@@ -6,14 +6,17 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corollary.core.checksum import has_its_content, name_by_content
 from corollary.store import steps
-from corollary.store.delta import DataFile, Table, damage, damaged, sync, unwritable
+from corollary.store.delta import Table, damage, damaged, sync, unwritable
+from corollary.store.manifest import KEYS, DataFile
 
 ROW_GROUP = 1 << 20  # rows
 _DICTIONARY = ["relation", "arg1", "change", "commit", "program"]  # few different values
@@ -22,14 +25,14 @@ _LONG = 64  # characters of a text that statistics keep
 
 def write(table: Table, batches: pa.Table | Iterable[pa.Table], schema: pa.Schema) -> DataFile:
     """Write rows as one file of a table; it belongs to no version until it is committed."""
-    name = f"{uuid.uuid4().hex}.parquet"
-    path = table.folder / name
+    path = table.folder / f"{uuid.uuid4().hex}.parquet"
     parts = [batches] if isinstance(batches, pa.Table) else batches
     try:
         with (
             unwritable(path),
+            pa.OSFile(str(path), "wb") as sink,  # not by its name, which may look like an address
             pq.ParquetWriter(
-                path,
+                sink,
                 schema,
                 compression="zstd",
                 use_dictionary=_DICTIONARY,
@@ -40,13 +43,15 @@ def write(table: Table, batches: pa.Table | Iterable[pa.Table], schema: pa.Schem
                 writer.write_table(part, row_group_size=ROW_GROUP)
         steps.passed(f"{table.name}: file written")
         sync(path)
+        with unwritable(path):
+            path = name_by_content(path)
     except BaseException:
         with suppress(OSError):
             path.unlink()
         raise
     sync(table.folder)
     steps.passed(f"{table.name}: file on disk")
-    return described(table, name)
+    return described(table, path.name)
 
 
 def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
@@ -66,16 +71,37 @@ def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
 def described(table: Table, name: str) -> DataFile:
     """A file that is in the folder of a table, with what its footer says."""
     path = table.folder / name
-    metadata = footer(path)
+    with damaged(path), opened(path) as found:
+        metadata = found.metadata
+    stats = _statistics(metadata)
+    key = KEYS.get(table.name, "")
     return DataFile(
-        Path(name).as_posix(), os.path.getsize(path), metadata.num_rows, _statistics(metadata)
+        Path(name).as_posix(),
+        os.path.getsize(path),
+        metadata.num_rows,
+        json.dumps(stats, ensure_ascii=False),
+        stats["minValues"].get(key),
+        stats["maxValues"].get(key),
     )
 
 
-def footer(path: Path) -> pq.FileMetaData:
-    """The footer of a file."""
+@contextmanager
+def opened(path: Path, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A file to be read; it is not opened by its name, which may look like an address."""
+    with pa.OSFile(str(path)) as source:
+        yield pq.ParquetFile(source, page_checksum_verification=True, **options)
+
+
+def check(path: Path, file: DataFile) -> None:
+    """Fail unless a file is byte by byte what was committed."""
+    if not path.is_file():
+        raise damage(path, "the file is missing")
     with damaged(path):
-        return pq.read_metadata(path)
+        size = path.stat().st_size
+        if size != file.size:
+            raise damage(path, f"it has {size:,} bytes instead of {file.size:,}")
+        if not has_its_content(path):
+            raise damage(path, "it has another checksum")
 
 
 def read(
@@ -89,10 +115,8 @@ def read(
 
 
 def _read(path: Path, file: DataFile, wanted: pa.Schema) -> Iterator[pa.Table]:
-    if not path.is_file():
-        raise damage(path, "the file is missing")
-    with damaged(path):
-        found = pq.ParquetFile(path, page_checksum_verification=True)
+    check(path, file)
+    with damaged(path), opened(path) as found:
         names = [name for name in wanted.names if name in found.schema_arrow.names]
         part = found.read(columns=names)
     if part.num_rows != file.rows:
@@ -114,7 +138,7 @@ def alike(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
     )
 
 
-def _statistics(metadata: pq.FileMetaData) -> str:
+def _statistics(metadata: pq.FileMetaData) -> dict[str, Any]:
     """The smallest and largest values and the nulls of each column, as Delta wants them."""
     low: dict[str, object] = {}
     high: dict[str, object] = {}
@@ -139,15 +163,12 @@ def _statistics(metadata: pq.FileMetaData) -> str:
     for name in [*unknown, *(n for n, v in high.items() if not _short(v, low[n]))]:
         low.pop(name, None)
         high.pop(name, None)
-    return json.dumps(
-        {
-            "numRecords": metadata.num_rows,
-            "minValues": low,
-            "maxValues": high,
-            "nullCount": {name: count for name, count in nulls.items() if name not in unknown},
-        },
-        ensure_ascii=False,
-    )
+    return {
+        "numRecords": metadata.num_rows,
+        "minValues": low,
+        "maxValues": high,
+        "nullCount": {name: count for name, count in nulls.items() if name not in unknown},
+    }
 
 
 def _short(*values: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,30 +11,37 @@ import pyarrow.compute as pc
 from corollary.errors import InvalidInput, InvalidProgram, Source
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
+from corollary.lang.syntax import Rule
 from corollary.store import parquet
 from corollary.store.delta import Table, damage
 from corollary.store.layout import RULES_SCHEMA
 
 
 def hash_of(program: Program) -> str:
-    """The hash of the text of a program without its facts.
+    """The hash of the text of a program: its rules, constraints and axioms.
 
-    >>> hash_of(Program.parse("p(?x) :- q(?x) . p(1) .")) == hash_of(
-    ...     Program.parse("p(?x) :- q(?x) .")
-    ... )
+    >>> program = Program.parse("p(?x) :- q(?x) . p(1) .")
+    >>> hash_of(program) == hash_of(program.without_facts())
     True
+    >>> hash_of(program) == hash_of(program.with_axioms())
+    False
     """
     rows = rows_of(program)
+    return _hash(rows["name"], rows["rule"])
+
+
+def _hash(names: Iterable[str | None], rules: Iterable[str | None]) -> str:
     digest = hashlib.sha256()
-    for name, rule in zip(rows["name"], rows["rule"], strict=True):
+    for name, rule in zip(names, rules, strict=True):
         digest.update(f"{name or ''}\0{rule}\0".encode())
     return digest.hexdigest()[:32]
 
 
 def rows_of(program: Program) -> dict[str, list[str | None]]:
-    """The rules and constraints as text; IRIs are written out, so that a row stands alone."""
+    """The statements as text; IRIs are written out, so that a row stands alone."""
     printer = Printer(well_known=False)
-    rules = (*program.rules, *program.constraints)
+    axioms = sorted((Rule(axiom, ()) for axiom in program.axioms), key=lambda rule: repr(rule.key))
+    rules = (*program.rules, *program.constraints, *axioms)
     return {
         "name": [rule.name for rule in rules],
         "rule": [printer.rule(rule) for rule in rules],
@@ -43,8 +51,8 @@ def rows_of(program: Program) -> dict[str, list[str | None]]:
 def write(table: Table, program: Program) -> str:
     """Add a program unless it is there; returns its hash."""
     name = hash_of(program)
-    if len(program.rules) + len(program.constraints) and not _find(table, name).num_rows:
-        rows = rows_of(program)
+    rows = rows_of(program)
+    if rows["rule"] and not _find(table, name).num_rows:
         _refuse_unreadable(rows["rule"])
         count = len(rows["rule"])
         found = pa.table(
@@ -65,18 +73,24 @@ def _refuse_unreadable(rules: list[str | None]) -> None:
         ) from None
 
 
-def read(table: Table, name: str, rules: int) -> Program:
-    """The program of a hash, with so many rules and constraints."""
-    if not rules:
+def read(table: Table, name: str, statements: int) -> Program:
+    """The program of a hash, with so many rules, constraints and axioms."""
+    if not statements:
         return Program()
     rows = _find(table, name).sort_by("position")
     # Two writers may have added the same program.
     first = dict(zip(rows["position"].to_pylist(), rows["rule"].to_pylist(), strict=True))
     text = "\n".join(first.values())
-    if len(first) != rules:
-        raise damage(table.folder, f"program {name} has {len(first)} rules instead of {rules}")
+    if len(first) != statements:
+        raise damage(
+            table.folder,
+            f"program {name} has {len(first)} rules and axioms instead of {statements}",
+        )
+    names = dict(zip(rows["position"].to_pylist(), rows["name"].to_pylist(), strict=True))
+    if _hash(names.values(), first.values()) != name:
+        raise damage(table.folder, f"program {name} has another checksum")
     try:
-        return Program.parse(Source(f"{table.folder}", text))
+        return Program.parse(Source(f"{table.folder}", text)).with_axioms()
     except InvalidProgram as error:
         raise damage(table.folder, f"program {name} cannot be read: {error.message}") from None
 

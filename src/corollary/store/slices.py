@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corollary.store import parquet
-from corollary.store.delta import damage, damaged
+from corollary.store.delta import damaged
 from corollary.store.layout import TRIPLES
 from corollary.store.rows import NO_TERM
 from corollary.store.snapshot import Snapshot
@@ -75,10 +75,8 @@ def _counted(snapshot: Snapshot) -> Counter[tuple[str, int]]:
     counts: Counter[tuple[str, int]] = Counter()
     for file in snapshot.fact_data:
         path = snapshot.store.facts.folder / file.path
-        if not path.is_file():
-            raise damage(path, "the file is missing")
-        with damaged(path):
-            found = pq.ParquetFile(path, read_dictionary=["relation"])
+        parquet.check(path, file)
+        with damaged(path), parquet.opened(path, read_dictionary=["relation"]) as found:
             for group in range(found.num_row_groups):
                 part = found.read_row_group(group, columns=["relation", "arg1"])
                 for chunk in part.to_batches():
@@ -127,8 +125,7 @@ def _read(snapshot: Snapshot, one: _Slice) -> pa.Table:
     parts = [snapshot.schema.empty_table()]
     for file in snapshot.fact_data:
         path = snapshot.store.facts.folder / file.path
-        with damaged(path):
-            found = pq.ParquetFile(path, page_checksum_verification=True)
+        with damaged(path), parquet.opened(path) as found:
             metadata = found.metadata
             groups = [
                 n for n in range(metadata.num_row_groups) if one.may_meet(metadata.row_group(n))

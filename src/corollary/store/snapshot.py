@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,11 +11,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.errors import OperationFailed
 from corollary.lang.program import Program
 from corollary.store import parquet, programs
 from corollary.store.commits import Commit, Statistics
-from corollary.store.delta import DataFile, damage
+from corollary.store.delta import Table, damage
 from corollary.store.layout import TERMS_SCHEMA, arguments, facts_schema, width_of
+from corollary.store.manifest import DataFile
 from corollary.store.rows import current
 
 if TYPE_CHECKING:
@@ -44,9 +48,10 @@ class Snapshot:
 
     @cached_property
     def program(self) -> Program:
-        """The rules, with the prefixes of the data as well."""
-        found = programs.read(self.store.rules, self.commit.program, self.commit.rules)
-        return Program(found.rules, (), dict(self.commit.prefixes), found.constraints)
+        """The rules, constraints and axioms, with the prefixes of the data as well."""
+        commit = self.commit
+        found = programs.read(self.store.rules, commit.program, commit.rules + commit.axioms)
+        return replace(found, prefixes=dict(commit.prefixes))
 
     @cached_property
     def fact_data(self) -> list[DataFile]:
@@ -55,21 +60,36 @@ class Snapshot:
 
     @cached_property
     def term_data(self) -> list[DataFile]:
-        """The files of the terms: of all that the table has, as it is only appended to."""
-        return self.store.terms.files()
+        """The files of the terms, which are only ever appended to.
+
+        The newest version has all of them, those of writers that did not succeed included; an
+        older one needs none that came later.
+        """
+        table, last = self.store.terms, self.commit.terms - 1
+        if self.version == self.store.latest():
+            return table.files()
+        try:
+            return table.files_between(0, last)
+        except OperationFailed:  # of a later entry of the log, perhaps
+            for version in range(table.latest() - 1, -1, -1):
+                with suppress(OperationFailed):
+                    found = table.files_between(0, last, version)
+                    if sum(file.rows for file in found) > last:
+                        return found
+            raise
 
     def fact_files(self) -> list[Path]:
-        """The Parquet files of the facts, tombstones included."""
-        return [self.store.facts.folder / file.path for file in self.fact_data]
+        """The Parquet files of the facts, tombstones included, for readers that check nothing."""
+        return _checked(self.store.facts, self.fact_data)
 
     def term_files(self) -> list[Path]:
-        """The Parquet files of the terms."""
-        return [self.store.terms.folder / file.path for file in self.term_data]
+        """The Parquet files of the terms, for readers that check nothing."""
+        return _checked(self.store.terms, self.term_data)
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the facts table, as many arguments as this version has."""
-        names = [field.name for field in self.store.facts.open(self.version).schema().fields]
+        names = self.store.facts.columns(self.version)
         return facts_schema(width_of(names))
 
     def terms(self) -> pa.Table:
@@ -93,3 +113,10 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"<Snapshot: version {self.version}, {self.statistics.facts:,} facts>"
+
+
+def _checked(table: Table, files: list[DataFile]) -> list[Path]:
+    paths = [table.folder / file.path for file in files]
+    for path, file in zip(paths, files, strict=True):
+        parquet.check(path, file)
+    return paths

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import getpass
-import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from corollary.errors import InvalidInput
-from corollary.store import delta
+from corollary.errors import InvalidInput, OperationFailed
+from corollary.store import delta, steps
 from corollary.store.commits import Commit
 from corollary.store.delta import Table, not_a_store, unwritable
 from corollary.store.layout import (
-    CACHE,
     CHANGES,
-    CHUNKS,
     FACTS,
     MODES,
     RULES,
     RULES_SCHEMA,
-    TABLES,
     TERMS,
     TERMS_SCHEMA,
     WIDTH,
     changes_schema,
     facts_schema,
+    width_of,
 )
+from corollary.store.marker import mark, refuse_lost_log, refuse_occupied, remove_unfinished
+from corollary.store.places import local_path
 from corollary.store.snapshot import Snapshot
 from corollary.store.writer import Writer
 
@@ -75,11 +74,14 @@ class Store:
         width = max(width, WIDTH)
         if mode not in MODES:
             raise InvalidInput("E507", f"there is no mode {mode}", f"there are {', '.join(MODES)}")
-        path = Path(path)
+        path = local_path(path)
         store = cls(path)
         refuse_occupied(path)
         with unwritable(path):
             path.mkdir(parents=True, exist_ok=True)
+            remove_unfinished(path)
+            mark(path)
+        steps.passed("store: marked")
         store.terms.create(TERMS_SCHEMA)
         store.changes.create(changes_schema(width))
         store.rules.create(RULES_SCHEMA)
@@ -98,14 +100,35 @@ class Store:
 
     @classmethod
     def open(cls, path: str | Path) -> Store:
-        """A store that is there; one of a newer format is refused."""
-        store = cls(Path(path))
-        if not (store.path / FACTS / delta.LOG).is_dir() or not any(
-            (store.path / FACTS / delta.LOG).iterdir()
-        ):
+        """A store that is there; one of a newer format is refused.
+
+        If the newest version is damaged, older ones can still be asked for.
+        """
+        store = cls(local_path(path))
+        refuse_lost_log(store.path)
+        if not any((store.path / FACTS / delta.LOG).glob("*.json")):
             raise not_a_store(store.path)
-        store.commit()
+        store._newest_readable()
         return store
+
+    def is_empty(self) -> bool:
+        """Whether nothing has been committed to it but its creation; lost log entries are damage.
+
+        A cache is written for a commit only, and rows of changes for the next one at most.
+        """
+        from corollary.store import cache  # loads the compiler
+
+        cached = (int(folder.name.partition("-")[0]) for folder in cache.folders(self))
+        changed = (file.high or 0 for file in self.changes.files())
+        seen = max((*cached, *(version - 1 for version in changed)), default=0)
+        found = self.commit()
+        if found.statistics.facts or found.rules or found.terms:
+            return False
+        if width_of(self.changes.columns()) > width_of(self.facts.columns(found.version)):
+            seen -= 1  # the columns of the facts are added in a version of their own
+        if seen > found.version:
+            raise delta.damage(self.facts.log_file(found.version + 1), "the log entry is missing")
+        return True
 
     def begin_again(self) -> None:
         """Forget the terms that an unfinished build has left in a store without facts.
@@ -135,25 +158,50 @@ class Store:
                 f"the versions are 0 to {newest}; 'corollary log' lists them",
                 file=str(self.path),
             )
-        log = self.path / FACTS / delta.LOG / f"{version:020d}.json"
-        return Commit.of(version, *self.facts.info(version), str(log))
+        log = self.facts.log_file(version)
+        record = self.facts.record(version)
+        return Commit.of(version, record.milliseconds, record.info, str(log))
 
     def log(self) -> Iterator[Commit]:
-        """All versions, the newest one first."""
+        """All versions, the newest one first; fails at a log entry that is damaged."""
+        for entry in self.log_entries():
+            if isinstance(entry, OperationFailed):
+                raise entry
+            yield entry
+
+    def log_entries(self) -> Iterator[Commit | OperationFailed]:
+        """All versions, the newest one first; for one whose log entry is damaged, the error."""
         for version in range(self.latest(), -1, -1):
-            yield self.commit(version)
+            try:
+                yield self.commit(version)
+            except OperationFailed as error:
+                if error.code != "E503":
+                    raise
+                yield error
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """What a version consists of."""
-        newest, found = self.commit(), self.commit(version)
-        if found.version < newest.oldest:
+        found = self.commit(version)
+        oldest = self.oldest()
+        if found.version < oldest:
             raise InvalidInput(
                 "E505",
                 f"version {found.version} was removed by a vacuum",
-                f"the versions from {newest.oldest} on can be read",
+                f"the versions from {oldest} on can be read",
                 file=str(self.path),
             )
         return Snapshot(self, found)
+
+    def oldest(self) -> int:
+        """The first version that no vacuum has removed."""
+        return self._newest_readable().oldest
+
+    def _newest_readable(self) -> Commit:
+        """The newest version whose log entry is whole."""
+        for entry in self.log_entries():
+            if isinstance(entry, Commit):
+                return entry
+        return self.commit()  # fails
 
     def writer(self, base: int | None = None, *, author: str | None = None) -> Writer:
         """A writer of the version after `base`, the newest one if none is given."""
@@ -169,28 +217,3 @@ def who() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in some containers
         return ""
-
-
-def refuse_occupied(path: Path) -> None:
-    """A folder with something in it is left alone; what a creation that was ended left is not."""
-    if path.is_file():
-        raise InvalidInput("E506", f"{path} is a file", "name a folder", file=str(path))
-    if not path.is_dir():
-        return
-    found = {entry.name for entry in path.iterdir()}
-    if (path / FACTS / delta.LOG).is_dir() and any((path / FACTS / delta.LOG).glob("*.json")):
-        raise InvalidInput(
-            "E506",
-            f"there is a store in {path} already",
-            "'corollary update' changes it; remove the folder to begin anew",
-            file=str(path),
-        )
-    if found - {*TABLES, CACHE, CHUNKS}:
-        raise InvalidInput(
-            "E506",
-            f"the folder {path} is not empty",
-            "name a folder that is empty or not there",
-            file=str(path),
-        )
-    for name in found:
-        shutil.rmtree(path / name)

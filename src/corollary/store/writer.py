@@ -15,7 +15,7 @@ from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.program import Program
 from corollary.store import parquet, programs
 from corollary.store.commits import Commit, Statistics
-from corollary.store.delta import Conflict, DataFile
+from corollary.store.delta import Conflict
 from corollary.store.layout import (
     MODES,
     TERMS_SCHEMA,
@@ -25,6 +25,7 @@ from corollary.store.layout import (
     facts_schema,
     width_of,
 )
+from corollary.store.manifest import DataFile
 from corollary.store.rows import in_order
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Writer:
         self._changes: list[DataFile] = []
         self._replaced: list[DataFile] = []
         self._rewrites = self._settles = False
-        names = [field.name for field in store.facts.open(base.version).schema().fields]
+        names = store.facts.columns(base.version)
         self._width = self._table_width = width_of(names)
 
     @property
@@ -165,6 +166,7 @@ class Writer:
         *,
         statistics: Statistics,
         program: Program | None = None,
+        asserted: Sequence[str] | None = None,
         prefixes: Mapping[str, str] | None = None,
         mode: str | None = None,
         equality: str | None = None,
@@ -178,17 +180,18 @@ class Writer:
 
         Terms, changes and rules are committed first and do no harm alone; the commit of the facts
         makes the version, unless another writer has made one: that is an error, and nothing has
-        changed. `batch` names what is committed, for those who must not do it twice.
+        changed. `batch` names what is committed, for those who must not do it twice. `asserted`
+        are the axioms of the program that are data as well, as text.
         """
         if mode is not None and mode not in MODES:
             raise InvalidInput("E507", f"there is no mode {mode}", f"there are {', '.join(MODES)}")
         store, base = self.store, self.base
         if prefixes is None and program is not None:
             prefixes = program.prefixes
-        rules = (base.program, base.rules)
+        rules = (base.program, base.rules, base.axioms)
         if program is not None:
             count = len(program.rules) + len(program.constraints)
-            rules = programs.write(store.rules, program), count
+            rules = programs.write(store.rules, program), count, len(program.axioms)
         try:
             terms = self._commit_terms()
             if self._changes:
@@ -206,6 +209,8 @@ class Writer:
                 author=self._author,
                 program=rules[0],
                 rules=rules[1],
+                axioms=rules[2],
+                asserted=list(base.asserted if asserted is None else asserted),
                 mode=mode or base.mode,
                 equality=equality or base.equality,
                 materialize=list(base.materialize if materialize is None else materialize),
@@ -251,7 +256,7 @@ class Writer:
         self.store.facts.widen(facts_schema(self._width), note.info(), base=self.base.version)
 
     def _widen_changes(self) -> None:
-        names = [field.name for field in self.store.changes.open().schema().fields]
+        names = self.store.changes.columns()
         if width_of(names) < self._width:
             self.store.changes.widen(changes_schema(self._width))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from corollary.engines.columnar import dense, linear
+from corollary.engines.columnar import linear
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.lang.program import Program
+from corollary.testing import thresholds
 from tests.dense import compositions
 from tests.engines.conformance import (
     as_example,
@@ -18,6 +19,6 @@ from tests.engines.conformance import (
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(compositions())
 def test_oracle_matrices(monkeypatch: pytest.MonkeyPatch, program: Program) -> None:
-    monkeypatch.setattr(dense, "_LEAST", 0)
     monkeypatch.setattr(linear, "finish", lambda *arguments: None)
-    materialize_agrees_with_the_oracle(ColumnarEngine, as_example(program))
+    with thresholds(bit_matrix_pairs_minimum=0):
+        materialize_agrees_with_the_oracle(ColumnarEngine, as_example(program))

@@ -10,6 +10,7 @@ from corollary.engines.columnar import dense, kernels, sets, sink
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Packing, Run, as_set
 from corollary.engines.columnar.sink import Half
+from corollary.testing import thresholds
 
 small = st.integers(0, 40)
 wide = st.one_of(small, st.integers(0, 2**32 - 2))
@@ -76,9 +77,8 @@ def test_projections(a: Keys) -> None:
     assert sets.unique(a, np.uint64(32)).tolist() == sorted({x for x, _ in halves(a)})
     either = sorted({z for pair in halves(a) for z in pair})
     assert sets.numbers([a], 41, subjects=[a]).tolist() == either
-    for spread in (0, 1 << 40) if either else ():  # made and merged, or marked
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sink, "_DENSE", spread)
+    for spread in (0, 1 << 12) if either else ():  # made and merged, or marked
+        with thresholds(head_bitmap_sparsity_limit=spread):
             both = [Half(Run(a), subjects=True), Half(Run(a), subjects=False)]
             assert sink.unite([], [], 1, both).keys.tolist() == either
             known = [Run(sets.unique(a, np.uint64(32)))]
@@ -97,8 +97,7 @@ def test_as_set(a: Keys) -> None:
 @given(wide_pairs)
 def test_swap(a: Keys) -> None:
     assert sets.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sets, "_FEW", 0)
+    with thresholds(radix_sort_pairs_minimum=0):
         assert sets.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
 
 

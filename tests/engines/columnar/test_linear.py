@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -12,10 +10,12 @@ from hypothesis import strategies as st
 
 from corollary.algorithms.seminaive import materialize
 from corollary.core.dictionary import Dictionary
-from corollary.engines.columnar import linear, lists, shared
+from corollary.core.tuning import UNLIMITED
+from corollary.engines.columnar import linear
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
+from corollary.testing import thresholds
 
 LEFT = "path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
 RIGHT = "path(?x, ?z) :- edge(?x, ?y), path(?y, ?z) ."
@@ -27,13 +27,26 @@ pairs = st.lists(st.tuples(nodes, nodes), min_size=1, max_size=25)
 
 
 # Subject by subject; with shared rows of bits in one call; in several calls, a few pairs each.
-NONE: dict[str, object] = {"close": lambda *arguments: None}
-WAYS: dict[str, dict[Any, dict[str, object]]] = {
-    "subjects": {shared: NONE, lists: NONE},
-    "one call": {lists: NONE},
-    "calls": {shared: {"_SMALL": 0, "_MANY": 0, "_NARROW": 0, "_WORDS": 1 << 40, "PART": 2}},
-    "lists": {shared: NONE, lists: {"_LARGE": 0}},
-    "small lists": {shared: NONE, lists: {"_LARGE": 0, "_MANY": 0, "_ROOM": 0, "PART": 2}},
+NO_BITSETS = {"bitset_steps_ratio": 0}
+NO_LISTS = {"reach_lists_ids_minimum": UNLIMITED}
+WAYS: dict[str, dict[str, int]] = {
+    "subjects": NO_BITSETS | NO_LISTS,
+    "one call": NO_LISTS,
+    "calls": {
+        "bitset_single_call_ids_limit": 0,
+        "parallel_pairs_minimum": 0,
+        "bitset_narrow_words": 0,
+        "bitset_pair_words": UNLIMITED,
+        "closure_block_pairs": 2,
+    },
+    "lists": {"reach_lists_ids_minimum": 0} | NO_BITSETS,
+    "small lists": {
+        "reach_lists_ids_minimum": 0,
+        "parallel_pairs_minimum": 0,
+        "reach_list_room": 0,
+        "closure_block_pairs": 2,
+    }
+    | NO_BITSETS,
 }
 
 
@@ -59,10 +72,7 @@ def test_differential_rounds(
         done = materialize(Program.parse(rules), engine.facts(tables), engine)
         return done.facts.rows(Predicate("path")).tolist(), done.statistics.derivations
 
-    with pytest.MonkeyPatch.context() as patch:
-        for module, values in WAYS[way].items():
-            for name, value in values.items():
-                patch.setattr(module, name, value)
+    with thresholds(**WAYS[way]), pytest.MonkeyPatch.context() as patch:
         at_once = closed()
         patch.setattr(linear, "finish", lambda *arguments: None)
         assert at_once == closed()
@@ -79,13 +89,10 @@ def test_shared_rows_of_many_nodes() -> None:
         done = materialize(program, engine.facts(tables), engine)
         return done.facts.rows(Predicate("path")), done.statistics.derivations
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared, "close", lambda *arguments: None)
-        patch.setattr(lists, "close", lambda *arguments: None)
+    with thresholds(**NO_BITSETS, **NO_LISTS):
         expected, derivations = closed(1)
     for threads in (1, 2):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(shared, "_MANY", 1000)
+        with thresholds(parallel_pairs_minimum=1000):
             found, counts = closed(threads)
         assert np.array_equal(found, expected)
         assert counts == derivations

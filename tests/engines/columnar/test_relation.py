@@ -1,14 +1,17 @@
 """A relation is a set, however it came about, and shares what it can."""
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from corollary.engines.columnar import kernels, relation, sets
+from corollary.engines.columnar import kernels, sets
 from corollary.engines.columnar.layers import layers
 from corollary.engines.columnar.relation import Relation, as_set
+from corollary.testing import thresholds
 
 keys = st.lists(st.integers(0, 60), max_size=25)
 
@@ -65,6 +68,15 @@ class Sets(RuleBasedStateMachine):
         again = relation.replaced(went, came)
         assert again.keys().tolist() == after.keys().tolist()
 
+    @rule(at=st.integers(0, 10**6), parts=st.integers(1, 70))
+    def slices(self, at: int, parts: int) -> None:
+        relation, content = self.versions[at % len(self.versions)]
+        found = relation.sliced(parts)
+        assert len(found) <= parts
+        assert [key for part in found for key in part.keys().tolist()] == sorted(content)
+        for part in found[:3]:
+            self.add(part, {*part.keys().tolist()})
+
     @rule(first=st.integers(0, 10**6), second=st.integers(0, 10**6))
     def versions_together(self, first: int, second: int) -> None:
         (a, x), (b, y) = (self.versions[at % len(self.versions)] for at in (first, second))
@@ -78,11 +90,11 @@ class LongRuns(Sets):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(relation, "_SHORT", 0)
+        self.limits = ExitStack()
+        self.limits.enter_context(thresholds(short_run_keys_limit=0))
 
     def teardown(self) -> None:
-        self.patch.undo()
+        self.limits.close()
 
 
 TestSets = Sets.TestCase

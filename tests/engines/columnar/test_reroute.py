@@ -10,26 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corollary.core.dictionary import Dictionary
-from corollary.engines.columnar import components, gather, relation, reroute
+from corollary.core.tuning import UNLIMITED
+from corollary.engines.columnar import gather
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.relation import Relation, Run
 from corollary.engines.columnar.workers import Workers
+from corollary.testing import thresholds
 from tests.engines import conformance
 
-WAYS: dict[str, dict[Any, dict[str, int]]] = {
-    "rows": {reroute: {"_WORDS": 1 << 40}},
-    "lists": {
-        reroute: {"_WORDS": 0, "_ALL": 1 << 40},
-        gather: {"_MANY": 0, "_ROOM": 1},
-    },
-    "lists of many": {reroute: {"_COLUMNS": 0, "_ALL": 1 << 40}, gather: {"_MANY": 0}},
-    "searches": {reroute: {"_WORDS": 0}},
-    "few sources": {reroute: {"_WORDS": 0, "_ALL": 0, "_LOOKED_UP": 0}},
-    "rows of few sources": {reroute: {"_WORDS": 1 << 40, "_ALL": 0}},
-    "dead keys": {reroute: {"_WORDS": 0, "_ALL": 0}, relation: {"_SPARSE": 1}},
-    "many edges": {components: {"_FEW": 0}},
-    "few edges": {components: {"_FEW": 1000}, relation: {"_SPARSE": 1}},
+SEARCHES = {"closure_diff_edge_words": 0}
+ROWS = {"closure_diff_edge_words": UNLIMITED}
+FEW_SOURCES, ALL_SOURCES = {"closure_diff_all_ratio": 0}, {"closure_diff_all_ratio": UNLIMITED}
+LISTS = {"parallel_pairs_minimum": 0} | ALL_SOURCES
+WAYS: dict[str, dict[str, int]] = {
+    "rows": ROWS,
+    "lists": {"closure_diff_list_room": 1} | LISTS | SEARCHES,
+    "lists of many": {"closure_diff_nodes_limit": 0} | LISTS,
+    "searches": SEARCHES,
+    "few sources": {"closure_diff_lookup_ratio": 0} | SEARCHES | FEW_SOURCES,
+    "rows of few sources": ROWS | FEW_SOURCES,
+    "tombstones": {"tombstone_ratio": 1} | SEARCHES | FEW_SOURCES,
+    "many edges": {"component_search_edges_limit": 0},
+    "few edges": {"component_search_edges_limit": 1000, "tombstone_ratio": 1},
 }
 LAWS = [law for law in conformance.LAWS if "differ_as" in law.name]
 
@@ -43,19 +46,13 @@ def test_ways_agree(way: str, law: conformance.Law, threads: int, data: st.DataO
         return ColumnarEngine(dictionary, threads=threads)
 
     example = data.draw(law.examples)
-    with pytest.MonkeyPatch.context() as patch:
-        for module, values in WAYS[way].items():
-            for name, value in values.items():
-                patch.setattr(module, name, value)
+    with thresholds(**WAYS[way]):
         law.check(engine, example)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("edges", [40, 150, 300, 900])  # short lists, long ones, cycles
-def test_gathered_lists_are_the_closure(
-    threads: int, edges: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gather, "_MANY", 0)
+def test_gathered_lists_are_the_closure(threads: int, edges: int) -> None:
     rng, nodes = np.random.default_rng(edges), 200
     old, new = (reached(rng.integers(0, nodes, (edges, 2)), nodes) for _ in range(2))
     graph, closure = new
@@ -68,7 +65,8 @@ def test_gathered_lists_are_the_closure(
         Relation(2, (Run(np.union1d(before, dead)),), (Run(dead),)),
         Relation(2),
     ):
-        found = gather.differ(Run(keys(graph)), known, nodes, Workers(threads), Budget(None))
+        with thresholds(parallel_pairs_minimum=0):
+            found = gather.differ(Run(keys(graph)), known, nodes, Workers(threads), Budget(None))
         expected, was = keys(closure), known.keys()
         assert np.array_equal(found.whole, expected)
         assert np.array_equal(np.concatenate(found.inserted), np.setdiff1d(expected, was))

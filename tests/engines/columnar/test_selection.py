@@ -12,11 +12,13 @@ from corollary.algorithms.seminaive import Materialization, materialize
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
-from corollary.engines.columnar import join, relation, selection, sets
+from corollary.core.tuning import UNLIMITED
+from corollary.engines.columnar import relation, selection, sets
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.kernels import Keys
 from corollary.lang.program import Program
+from corollary.testing import thresholds
 from tests.dense import dense_programs
 from tests.strategies import programs
 
@@ -42,14 +44,13 @@ OTHERS = [
 def _materialized(
     program: Program, many: int, threads: int = 1
 ) -> tuple[set[object], dict[str, int]]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "_MANY", many)
-        if many == 0:  # whatever the sizes are
+    limits = {"semijoin_pairs_minimum": many}
+    if many == 0:  # whatever the sizes are
+        limits |= dict.fromkeys(("delta_scan_ratio", "first_scan_ratio"), UNLIMITED)
+        limits |= {"awake_threads_work_minimum": 0, "asleep_threads_work_minimum": 0}
+    with thresholds(**limits), pytest.MonkeyPatch.context() as patch:
+        if many == 0:
             patch.setattr(relation.Run, "bits", _bits)
-            patch.setattr(join, "_SCANNED", 1 << 30)
-            patch.setattr(join, "_SCANNED_ONCE", 1 << 30)
-            patch.setattr(sets, "_SHORT", -1)
-            patch.setattr(sets, "_LONG", -1)
         engine = ColumnarEngine(Dictionary(), threads=threads)
         explicit = engine.facts(encode(program.facts, engine.dictionary))
         done: Materialization[ColumnarFacts] = materialize(program, explicit, engine)

@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,18 @@ import pytest
 
 from corollary.engines.columnar import sets, together, workers
 from corollary.engines.columnar.workers import Workers
+from corollary.testing import thresholds
 
 pytestmark = pytest.mark.skipif(together.crew(1) is None, reason="nothing is compiled here")
 
 
 @pytest.fixture(params=[2, 3])
-def helped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Workers:
+def helped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     """Set operations use threads, however little there is to do."""
-    monkeypatch.setattr(sets, "_SHORT", -1)
-    monkeypatch.setattr(sets, "_LONG", -1)
     mine = Workers(request.param)
     monkeypatch.setattr(workers._local, "workers", mine, raising=False)
-    return mine
+    with thresholds(awake_threads_work_minimum=0, asleep_threads_work_minimum=0):
+        yield mine
 
 
 def keys(rng: np.random.Generator, size: int, largest: int = 1 << 34) -> Any:
@@ -85,6 +86,7 @@ def test_many_threads_ask_at_the_same_time(helped: Workers) -> None:
 
 def test_helpers_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "_AWAY_NS", 1 << 60)
+    monkeypatch.setattr(together, "_AWAKE_NS", 3 * 10**9)  # so that a busy machine sees it, too
     crew = together.Crew(1)
     assert not crew.awake()
     crew.call()

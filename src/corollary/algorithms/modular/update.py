@@ -32,7 +32,7 @@ from typing import Generic
 
 from corollary.algorithms.modular.framework import Change, Module, SemiNaive, close
 from corollary.algorithms.step import Removal, Step
-from corollary.algorithms.strata import CompiledStratum
+from corollary.algorithms.strata import CompiledStratum, competing_rules
 from corollary.core.compile import CompiledRule
 from corollary.core.engine import F
 from corollary.lang.stratify import Predicate
@@ -108,8 +108,8 @@ class Begun(Generic[F]):
         step.gained_below()
         below = step.facts.without(step.stratum.predicates)
         given = step.only_own(step.explicit)
-        if step.stratum.nonrecursive:
-            derived = step.engine.derive(step.stratum.nonrecursive, below)
+        if step.stratum.seeding:
+            derived = step.engine.derive(step.stratum.seeding, below)
             given = given.union(step.count("nonrecursive", derived).facts)
         yield 0
         found = close(self.modules, step.engine, below.union(given), given, step.statistics)
@@ -219,7 +219,7 @@ class ModularBackwardForward(Generic[F]):
             open_ = step.only_own(found).intersection(left).difference(checked)
         step.statistics.consider("checked", len(checked))
         below = step.facts.without(step.stratum.predicates)
-        once = [rule for rule in step.stratum.recursive if any(p.wide for p in rule.body)]
+        once = [rule for rule in step.stratum.recursive if rule.reads_wide]
         if once:  # such rules read lower strata by the same atoms
             derived = step.engine.derive(once, below.union(certain), heads=checked)
             certain = certain.union(step.count("saturation", derived).facts)
@@ -318,17 +318,7 @@ def rivals(
     modules: Sequence[Module[F]], stratum: CompiledStratum
 ) -> list[tuple[Module[F], list[CompiledRule]]]:
     """For each module the recursive rules outside that derive the same predicates."""
-    return [
-        (
-            module,
-            [
-                rule
-                for rule in stratum.recursive
-                if rule not in module.rules and rule.head.predicate in module.predicates
-            ],
-        )
-        for module in modules
-    ]
+    return [(module, competing_rules(module, stratum.recursive)) for module in modules]
 
 
 def union(step: Step[F], parts: Sequence[F]) -> F:

@@ -20,12 +20,11 @@ from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import first, layers, lower, turned
 from corollary.engines.columnar.relation import EMPTY, HIGH, LOW, Relation, as_set
 from corollary.engines.columnar.reroute import Difference
+from corollary.engines.columnar.tuning import tuning
 
 Ids = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.int64]
 Touched = tuple[Ids, Ids, Ids, int]  # nodes in order, their old and new components, edges met
-
-_FEW = 64  # changed edges whose ends are searched from
 
 
 def differ(
@@ -38,7 +37,7 @@ def differ(
     held = before.contains(keys)
     gone, come = Relation.of(2, keys[held]), keys[~held]
     size = 1 + max(run.largest for relation in (before, after) for run in relation.runs)
-    if len(gone) + len(come) <= _FEW:
+    if len(gone) + len(come) <= tuning.component_search_edges_limit:
         touched = _few(before, after, known, gone, come, size)
     else:
         touched = _all(before, after, size)

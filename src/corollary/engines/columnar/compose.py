@@ -18,6 +18,7 @@ from corollary.engines.columnar import kernels
 from corollary.engines.columnar.join import pieces
 from corollary.engines.columnar.relation import Relation, Run, as_set
 from corollary.engines.columnar.sink import Sink
+from corollary.engines.columnar.tuning import tuning
 from corollary.lang.stratify import Predicate
 
 # Offsets of a run pay if the other side has at least 1/8 as many keys, and 1/64 as many keys as
@@ -84,7 +85,7 @@ def compose_into(
         epoch = 0
         for run in outer:
             sizes = kernels.fan_out(run.keys, right.offsets())
-            for start, stop in pieces(sizes):
+            for start, stop in pieces(sizes, tuning.join_piece_rows):
                 total = int(sizes[start:stop].sum())
                 purpose = f"a composition with {int(sizes.sum()):,} instances, {total:,} at a time,"
                 sink.space.budget.reserve(16 * total, purpose)

@@ -17,11 +17,10 @@ from corollary.core.engine import Derived
 from corollary.engines.columnar.facts import ColumnarFacts, Space
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Relation
+from corollary.engines.columnar.tuning import tuning
 from corollary.lang.stratify import Predicate
 
 Numbers = npt.NDArray[np.int64]
-
-_RATIO = 4  # a run is merged into the one before it unless that one is this much larger
 
 
 class CountedRun(NamedTuple):
@@ -118,7 +117,9 @@ def _row_order(keys: Keys, arity: int, space: Space) -> Numbers | slice:
 
 
 def _settled(runs: tuple[CountedRun, ...]) -> tuple[CountedRun, ...]:
-    while len(runs) > 1 and len(runs[-2].keys) < _RATIO * len(runs[-1].keys):
+    while len(runs) > 1 and len(runs[-2].keys) < tuning.counter_run_merge_ratio * len(
+        runs[-1].keys
+    ):
         runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
     return runs
 

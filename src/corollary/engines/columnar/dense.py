@@ -21,15 +21,14 @@ from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts, appended
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Relation
+from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
 
 Bits = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int64]
 
-_LEAST = 1 << 17  # pairs below which nothing is gained
-_FILLED = 64
-_BYTES = 1 << 30  # for all matrices together
+_WORK = 1 << 28  # words that one call reads at most: about 0.1 s
 
 
 def nodes(rules: list[Shape], full: ColumnarFacts, budget: Budget) -> npt.NDArray[np.uint32] | None:
@@ -38,7 +37,7 @@ def nodes(rules: list[Shape], full: ColumnarFacts, budget: Budget) -> npt.NDArra
     heads = {shape.head for shape in rules}
     relations = [full.relations[p] for p in predicates if p in full.relations]
     pairs = sum(len(full.relations[p]) for p in heads if p in full.relations)
-    if pairs < _LEAST:
+    if pairs < tuning.bit_matrix_pairs_minimum:
         return None
     largest = max(kernels.largest_low(run.keys) for r in relations for run in r.runs)
     largest = max(
@@ -50,7 +49,10 @@ def nodes(rules: list[Shape], full: ColumnarFacts, budget: Budget) -> npt.NDArra
         kernels.mark(marks, run.keys, np.uint64(32))
     size = int(np.count_nonzero(marks))
     room = 5 * len(predicates) * size * size // 8
-    if size * size > _FILLED * pairs or room > _BYTES:
+    if (
+        size * size > tuning.bit_matrix_sparsity_limit * pairs
+        or room > tuning.bit_matrix_bytes_limit
+    ):
         return None
     if budget.limit is not None and resident() + room > budget.limit:
         return None
@@ -108,7 +110,9 @@ def finish(
                 fixed[p, swapped] = matrix(old.relations.get(p), swapped)
 
     def multiply(target: Matrix, left: Matrix, right: Matrix) -> int:
-        bounds = np.linspace(0, size, workers.threads + 1).astype(np.int64).tolist()
+        # Parts of bounded work, so that the threads can be stopped between them.
+        parts = max(workers.threads, size * size * target.bits.shape[1] // _WORK)
+        bounds = np.linspace(0, size, min(parts, size) + 1).astype(np.int64).tolist()
         arguments = (left.bits, right.bits, right.counts, right.first, right.last, target.bits)
         return sum(workers.map(lambda rows: or_rows(*arguments, *rows), list(pairwise(bounds))))
 

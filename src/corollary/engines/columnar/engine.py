@@ -15,6 +15,7 @@ from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
+from corollary.core.notices import note
 from corollary.engines.columnar import components, dense, linear, reroute
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.checks import check_of
@@ -41,12 +42,12 @@ from corollary.engines.columnar.readings import (
     split,
 )
 from corollary.engines.columnar.relation import Relation, Run
+from corollary.engines.columnar.rule_index import RuleIndexes
 from corollary.engines.columnar.selection import select_into
 from corollary.engines.columnar.sink import Sink
+from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import Workers, assisted
 from corollary.lang.stratify import Predicate
-
-_MANY = 1 << 12  # keys from which on sets are compared as a whole
 
 
 class ColumnarEngine:
@@ -62,11 +63,17 @@ class ColumnarEngine:
     """
 
     def __init__(
-        self, dictionary: Dictionary, *, threads: int = 1, limit_memory: int | None = None
+        self,
+        dictionary: Dictionary,
+        *,
+        threads: int = 1,
+        limit_memory: int | None = None,
+        limit_facts: int | None = None,
     ) -> None:
         self.dictionary = dictionary
         self.workers = Workers(threads)
-        self.space = Space(dictionary, Budget(limit_memory), self.workers)
+        self.space = Space(dictionary, Budget(limit_memory, limit_facts), self.workers)
+        self._indexes = RuleIndexes()
 
     def facts(self, tables: Mapping[Predicate, Ids]) -> ColumnarFacts:
         """A set of facts from rows."""
@@ -90,7 +97,8 @@ class ColumnarEngine:
         absent = negative if negative is not None else facts
         if heads is not None and delta is None and negative_delta is None and not counted:
             return self._some(rules, facts, absent, heads)
-        sink = Sink(self.space, counted=counted)
+        # The limit is for facts that are added, not for those that an update checks.
+        sink = Sink(self.space, counted=counted, known=facts if delta is None else None)
         if delta is None and negative_delta is None:
             jobs = [(rule, plain_reading(rule, facts, absent)) for rule in rules]
         else:
@@ -98,9 +106,13 @@ class ColumnarEngine:
             changed = delta if delta is not None else empty
             removed = negative_delta if negative_delta is not None else empty
             old = Less(facts, changed)
+            index = self._indexes.of(rules)
+            touched = (
+                rules if index is None else index.reading(changed.relations, removed.relations)
+            )
             jobs = [
                 (rule, reading)
-                for rule in rules
+                for rule in touched
                 for reading in delta_readings(rule, old, changed, facts, absent, removed)
             ]
         self._run(jobs, absent, sink, heads)
@@ -117,7 +129,8 @@ class ColumnarEngine:
         """The heads that some rule derives; a head is not looked at again when one was found."""
         left = dict(heads.relations)
         instances = 0
-        for rule in rules:
+        index = self._indexes.of(rules)
+        for rule in rules if index is None else index.deriving(left):
             predicate = rule.head.predicate
             if rule.head.wide:
                 sink = Sink(self.space)
@@ -135,7 +148,10 @@ class ColumnarEngine:
                 relation = facts.relations.get(rule.body[0].predicate)
                 if relation is None:
                     continue
-                if rule.head.arguments == rule.body[0].arguments and len(asked) > _MANY:
+                if (
+                    rule.head.arguments == rule.body[0].arguments
+                    and len(asked) > tuning.set_comparison_keys_minimum
+                ):
                     same = asked.intersection(relation)
                     left[predicate] = asked.difference(same)
                     instances += len(same)
@@ -173,6 +189,7 @@ class ColumnarEngine:
         old, result = facts.difference(delta), self.facts({})
         instances = rounds = 0
         compositions = shapes(rules)
+        index = self._indexes.of(rules)
         heads = {rule.head.predicate for rule in rules}
         while len(delta):
             full = appended(old, delta)
@@ -185,10 +202,10 @@ class ColumnarEngine:
                         result = result.union(last).apart_from(facts)
                         return Derived(result, instances + done.instances, rounds + done.rounds)
             rounds += 1
-            sink = Sink(self.space)
+            sink = Sink(self.space, known=full)
             jobs = [
                 (rule, reading)
-                for rule in rules
+                for rule in (rules if index is None else index.reading(delta.relations))
                 for reading in delta_readings(rule, old, delta, full, absent, None)
             ]
             self._run(jobs, absent, sink)
@@ -212,7 +229,8 @@ class ColumnarEngine:
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds, rule by rule."""
         absent = negative if negative is not None else within
-        for rule in rules:
+        index = self._indexes.of(rules)
+        for rule in rules if index is None else index.deriving(heads.relations):
             head = Source(rule.head.arguments, heads.relation(rule.head))
             if not head.relation.runs:
                 continue
@@ -326,7 +344,7 @@ class ColumnarEngine:
         """Evaluate rules into the sink; large joins in parts, on several threads."""
 
         def evaluate(job: Job) -> Sink:
-            part = Sink(self.space)
+            part = Sink(self.space, known=sink.known)
             self._evaluate(*job, groups, part)
             return part
 
@@ -409,6 +427,9 @@ class ColumnarEngine:
         valid = np.ones(len(distinct), bool)
         for column in results[len(grouping.group) :]:
             valid &= column != NO_VALUE
+        if not valid.all():
+            names = ", ".join(function for function, _ in grouping.functions)
+            note("W104", int((~valid).sum()), detail=names)
         relation = self.space.of_columns([c[valid] for c in results], int(valid.sum()))
         return Source(grouping.outer, relation)
 

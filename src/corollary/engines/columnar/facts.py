@@ -44,6 +44,7 @@ class ColumnarFacts:
     def __init__(self, space: Space, relations: Mapping[Predicate, Relation]) -> None:
         self.space = space
         self.relations = {p: r for p, r in relations.items() if len(r)}
+        self._size: int | None = None
         self._wide: dict[Predicate, Relation] = {}
         self._apart_from: ReferenceType[ColumnarFacts] | None = None
 
@@ -52,6 +53,7 @@ class ColumnarFacts:
         """From relations that are known to have facts; the dictionary is kept."""
         facts = cls.__new__(cls)
         facts.space, facts.relations, facts._wide, facts._apart_from = space, relations, {}, None
+        facts._size = None
         return facts
 
     @property
@@ -60,7 +62,9 @@ class ColumnarFacts:
         return self.space.workers
 
     def __len__(self) -> int:
-        return sum(map(len, self.relations.values())) if self.relations else 0
+        if self._size is None:
+            self._size = sum(map(len, self.relations.values())) if self.relations else 0
+        return self._size
 
     def predicates(self) -> Collection[Predicate]:
         """The narrow predicates that have facts."""
@@ -90,11 +94,15 @@ class ColumnarFacts:
         if not self.relations:
             return other  # with what it remembers
         apart = other._apart_from is not None and other._apart_from() is self
-        relations = dict(self.relations)
+        relations, size = dict(self.relations), self._size
         for predicate, relation in other.relations.items():
             mine = relations.get(predicate)
-            relations[predicate] = relation if mine is None else mine.union(relation, apart=apart)
+            found = relation if mine is None else mine.union(relation, apart=apart)
+            relations[predicate] = found
+            if size is not None:  # counting all relations again would cost what there are
+                size += len(found) - (0 if mine is None else len(mine))
         result = ColumnarFacts._of(self.space, relations)
+        result._size = size
         for wide, relation in self._wide.items():
             result._wide[wide] = relation.union(other.wide(wide))
         return result
@@ -109,15 +117,20 @@ class ColumnarFacts:
         """The facts that the other set does not have."""
         if not other.relations or not self.relations:
             return self
-        relations = dict(self.relations)
-        for predicate, relation in other.relations.items():
-            if predicate in relations:
-                left = relations[predicate].difference(relation)
+        relations, size = dict(self.relations), self._size
+        fewer = min(self.relations, other.relations, key=len)
+        for predicate in fewer:
+            if predicate in self.relations and predicate in other.relations:
+                mine = self.relations[predicate]
+                left = mine.difference(other.relations[predicate])
                 if left.runs:
                     relations[predicate] = left
                 else:
                     del relations[predicate]
+                if size is not None:
+                    size += len(left) - len(mine)
         result = ColumnarFacts._of(self.space, relations)
+        result._size = size
         for wide, relation in self._wide.items():
             result._wide[wide] = relation.difference(other.wide(wide))
         return result
@@ -195,6 +208,8 @@ class ColumnarFacts:
     ) -> ColumnarFacts:
         """Other relations, which differ by this; what was assembled follows."""
         result = ColumnarFacts._of(self.space, relations)
+        if self._size is not None:
+            result._size = self._size - len(lost) + len(gained)
         for wide, relation in self._wide.items():
             left = relation.difference(lost.wide(wide)) if lost.relations else relation
             result._wide[wide] = left.union(gained.wide(wide)) if gained.relations else left
@@ -302,7 +317,7 @@ def appended(old: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
     for predicate, relation in delta.relations.items():
         mine = relations.get(predicate, Relation(relation.arity))
         relations[predicate] = mine.appended(relation)
-    full = ColumnarFacts(old.space, relations)
+    full = ColumnarFacts._of(old.space, relations)
     for wide, relation in old._wide.items():
         full._wide[wide] = relation.union(delta.wide(wide))
     return full
@@ -312,6 +327,6 @@ def settled(full: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
     relations = dict(full.relations)
     for predicate in delta.relations:
         relations[predicate] = relations[predicate].settled()
-    settled = ColumnarFacts(full.space, relations)
+    settled = ColumnarFacts._of(full.space, relations)
     settled._wide.update(full._wide)
     return settled

@@ -35,15 +35,13 @@ from corollary.engines.columnar.layers import layers
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run
 from corollary.engines.columnar.shared import components
 from corollary.engines.columnar.spare import Spare
+from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import Workers
 
 Numbers = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
 
-LARGE = 1 << 18  # ids from which on marks over all of them do not stay in the cache
-_ROOM = 192  # numbers of each node that the pool has room for; pages that are not written take none
 _pools = Spare(lambda size: np.empty(size, np.uint32), 1 << 24)  # 64 MiB
-_MANY = 1 << 15  # edges and pairs from which on several threads pay
 _LENGTH, _BEGIN = 40, (1 << 40) - 1  # where a list has these
 _SHORT = 24  # numbers that are put in order by inserting one after the other
 _CHUNK = 32  # components that a thread takes at a time
@@ -96,7 +94,7 @@ def differ(edges: Run, known: Relation, size: int, workers: Workers, budget: Bud
     large, more = (known.keys(), EMPTY) if known.dead else layers(known, offsets=False)[::2]
     ends = np.zeros(size + 1, np.int64)  # of the pairs of each id
     np.cumsum(graph.lists >> _LENGTH, out=ends[1:])
-    threads = workers.threads if len(edges) > _MANY else 1
+    threads = workers.threads if len(edges) > tuning.parallel_pairs_minimum else 1
     budget.reserve(8 * (2 * int(ends[-1]) + len(known)), "comparing two closures")
     # One more for each thread than there may be: what does not count is written too. Pages that are
     # never written take no memory; those that were used before need not be made again, but to each
@@ -135,10 +133,10 @@ def _graph(edges: Keys, size: int, workers: Workers, budget: Budget) -> tuple[Gr
     count = int(components(edges, starts, order, flags))
     targets = edges.astype(np.uint32)  # the lower halves
     firsts = np.append(np.flatnonzero(flags[:count]), count)  # of each component
-    threads = workers.threads if len(edges) > _MANY else 1
+    threads = workers.threads if len(edges) > tuning.parallel_pairs_minimum else 1
     places = np.arange(len(firsts) - 2, -1, -1)
     lists = np.zeros(size, np.int64)
-    pool = _pools.take(max(_ROOM, threads) * count)
+    pool = _pools.take(max(tuning.closure_diff_list_room, threads) * count)
     begin, met = 0, 0
     while True:
         graph, ticket = Graph(starts, targets, lists, pool), np.zeros(1, np.int64)

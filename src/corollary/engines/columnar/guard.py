@@ -13,8 +13,7 @@ from corollary.engines.columnar.facts import Space
 from corollary.engines.columnar.join import Source, Table, expand, matches
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.sink import Sink
-
-FEW = 64  # facts of the smaller atom up to which it is looked up at once
+from corollary.engines.columnar.tuning import tuning
 
 
 @lru_cache(maxsize=1 << 14)
@@ -36,7 +35,7 @@ def guard_into(rule: CompiledRule, atoms: tuple[Relation, ...], sink: Sink, spac
     if not _is_simple(rule):
         return False
     few = int(len(atoms[1]) < len(atoms[0]))
-    if len(atoms[few]) > FEW:
+    if len(atoms[few]) > tuning.small_atom_facts_limit:
         return False
     keys = atoms[few].keys()
     arguments = rule.body[few].arguments

@@ -21,17 +21,15 @@ from corollary.core.compile import Argument, Condition, constant_id
 from corollary.core.dictionary import Ids
 from corollary.core.expressions import holds
 from corollary.engines.columnar import kernels
+from corollary.engines.columnar.budget import checkpoint
 from corollary.engines.columnar.by_value import ByValue, link
 from corollary.engines.columnar.facts import Space
 from corollary.engines.columnar.relation import HIGH, NONE, Relation, Run
+from corollary.engines.columnar.tuning import tuning
 
-PIECE = 1 << 21  # rows of a join's result that are worked on at once
-
-# A relation of pairs is read as a whole if it is up to 8 times as large as a delta, or up to 64
-# times as large as the smallest atom of a body that is evaluated from scratch.
-_SCANNED, _SCANNED_ONCE = 8, 64
-
-_GATHERED = 1 << 14  # rows of a table from which on it is worked on alone
+_LONG = 5  # atoms of a body that counts as long
+_TOGETHER = 1 << 21  # distinct rows of a long body that wait for each other
+MOST = 1 << 62  # instances that a row may stand for: more are counted as so many
 _LARGE = 1 << 16  # results of a join from which on the budget is asked
 
 Counts = npt.NDArray[np.int64]
@@ -57,7 +55,11 @@ class Table:
 
     def instances(self) -> int:
         """The number of rule instances in the table."""
-        return self.rows if self.weights is None else int(self.weights.sum())
+        if self.weights is None:
+            return self.rows
+        if self.rows and int(self.weights.max()) > MOST // self.rows:
+            return int(self.weights.sum(dtype=np.float64))
+        return int(self.weights.sum())
 
 
 @lru_cache(maxsize=1 << 16)
@@ -127,7 +129,7 @@ def starting_atom(atoms: Sequence[Source], first: int | None) -> int:
     A scan of pairs with look-ups of their ends costs less than finding the pairs of each end, and
     needs no index.
     """
-    soon = _SCANNED if first is not None else _SCANNED_ONCE
+    soon = tuning.delta_scan_ratio if first is not None else tuning.first_scan_ratio
     if first is None:
         first = min(range(len(atoms)), key=lambda at: len(atoms[at].relation))
     atom = atoms[first]
@@ -157,6 +159,8 @@ class _Pipeline:
         self.checks = [(s, False) for s in absent] + [(s, True) for s in present]
         self.conditions = body.conditions
         self.needed = body.needed
+        # Every atom of a long body may have a piece waiting, so that these are smaller.
+        self.share = max(1, len(atoms) // _LONG)
         self.shared: list[frozenset[int]] = []
         if self.checks:
             binding = frozenset[int]().union(*(atom.variables() for atom in atoms))
@@ -168,40 +172,67 @@ class _Pipeline:
         yield from self._step(table, left, first)
 
     def _step(self, table: Table, left: list[int], first: int | None) -> Iterator[Table]:
-        if not table.rows:
-            return
-        if not left:
-            yield table
-            return
-        at = first if first is not None else self._choose(table, left)
-        left = [other for other in left if other != at]
-        atom = self.atoms[at]
-        bound = set(table.columns)
-        wanted = self._wanted(left, bound)
-        new = atom.variables() - bound
-        if not new & wanted and (bound & atom.variables() or all(a < 0 for a in atom.arguments)):
+        while table.rows and left:
+            at = first if first is not None else self._choose(table, left)
+            first = None
+            left = [other for other in left if other != at]
+            atom = self.atoms[at]
+            bound = set(table.columns)
+            wanted = self._wanted(left, bound)
+            new = atom.variables() - bound
+            if new & wanted:
+                for piece, rest in self._joined(atom, table, wanted, new, left):
+                    yield from self._step(piece, rest, None)
+                return
             counts = matches(atom, table, self.space)
             result = table.filtered(counts > 0)
             if new:  # existential: the row stands for all its matches
                 counts = counts[counts > 0].astype(np.int64, copy=False)
-                result = Table(
-                    result.rows,
-                    result.columns,
-                    counts if result.weights is None else result.weights * counts,
-                )
-            yield from self._step(self._check(result, bound), left, None)
-            return
+                weights = counts if result.weights is None else product(result.weights, counts)
+                result = Table(result.rows, result.columns, weights)
+            table = self._check(result, bound)
+        if table.rows:
+            yield table
+
+    def _joined(
+        self, atom: Source, table: Table, wanted: set[int], new: frozenset[int], left: list[int]
+    ) -> Iterator[tuple[Table, list[int]]]:
+        """The table joined with an atom that binds variables, in pieces; and the atoms left."""
+        bound = set(table.columns)
         linked = link(atom.arguments, bound, self.conditions) if self.conditions else None
         if linked is not None:
             found = expand_by_value(atom, table, *linked, self.space)
         else:
-            found = expand(atom, table, self.space)
+            found = expand(atom, table, self.space, max(1, tuning.join_piece_rows // self.share))
+        # Rows that agree in what is still needed stand for each other. Else a long body would
+        # enumerate all ways to match it, of which there may be exponentially many.
+        distinct = self.share > 1 and not bound | new <= wanted
+        waiting: list[Table] = []
+        rest, rows = left, 0
         for piece in found if len(atom.relation.runs) == 1 else gathered(found):
+            if piece.rows > _LARGE:
+                checkpoint()
             keep = {v: c for v, c in piece.columns.items() if v in wanted or v in new}
-            result, rest = self._met(Table(piece.rows, keep, piece.weights), left)
+            result, unmet = self._met(Table(piece.rows, keep, piece.weights), left)
             result = self._check(result, bound)
             keep = {v: c for v, c in result.columns.items() if v in wanted}
-            yield from self._step(Table(result.rows, keep, result.weights), rest, None)
+            result = Table(result.rows, keep, result.weights)
+            if not result.rows:
+                continue
+            rest = unmet
+            if not distinct:
+                yield result, rest
+                continue
+            waiting.append(distinct_rows(result))
+            rows += waiting[-1].rows
+            if rows > _TOGETHER:
+                waiting = [distinct_rows(_together(waiting))]
+                rows = waiting[0].rows
+                if rows > _TOGETHER // 2:
+                    yield waiting.pop(), rest
+                    rows = 0
+        if waiting:
+            yield distinct_rows(_together(waiting)), rest
 
     def _met(self, table: Table, left: list[int]) -> tuple[Table, list[int]]:
         """Apply atoms that have no variable without a value before any condition.
@@ -287,25 +318,27 @@ def matches(source: Source, table: Table, space: Space) -> Counts | npt.NDArray[
     return counts
 
 
-def expand(source: Source, table: Table, space: Space) -> Iterator[Table]:
-    """The table joined with the source, in pieces of about `PIECE` rows."""
+def expand(source: Source, table: Table, space: Space, size: int | None = None) -> Iterator[Table]:
+    """The table joined with the source, in pieces of about `size` rows.
+
+    By default, `tuning.join_piece_rows`.
+    """
+    size = size or tuning.join_piece_rows
     positions = [p for p, a in enumerate(source.arguments) if a < 0 or a in table.columns]
     free = [p for p in range(len(source.arguments)) if p not in positions]
     for run in source.relation.runs:
         if not positions:
-            yield from _scan(run, source, table, space)
+            yield from _scan(run, source, table, space, size)
             continue
         columns = [_values(source.arguments[p], table) for p in positions]
         low, high, index, order = _ranges(run, positions, columns, source.relation.arity, space)
         sizes = high - low
-        for start, stop in pieces(sizes):
+        for start, stop in pieces(sizes, size):
             total = int(sizes[start:stop].sum())
             if not total:
                 continue
             if total > _LARGE:
-                whole = int(sizes.sum())
-                purpose = f"a join with {whole:,} results, {total:,} at a time,"
-                space.budget.reserve(total * (24 + 4 * (len(table.columns) + len(free))), purpose)
+                _reserve(space, total, len(table.columns) + len(free), int(sizes.sum()))
             rows, places = kernels.expand(low[start:stop], high[start:stop], total)
             if start:
                 rows += start
@@ -327,9 +360,10 @@ def expand_by_value(
     facts = space.packing.unpack(source.relation.keys(), source.relation.arity)
     index = ByValue(facts[source.arguments.index(free)], space.dictionary)
     low, high = index.ranges(table.columns[known])
-    for start, stop in pieces(high - low):
+    for start, stop in pieces(high - low, tuning.join_piece_rows):
         total = int((high - low)[start:stop].sum())
         if total:
+            _reserve(space, total, len(table.columns) + len(facts), int((high - low).sum()))
             rows, places = kernels.expand(low[start:stop], high[start:stop], total)
             result = table.take(rows + start, total)
             for argument, column in zip(source.arguments, facts, strict=True):
@@ -337,17 +371,24 @@ def expand_by_value(
             yield result
 
 
+def _reserve(space: Space, rows: int, columns: int, whole: int) -> None:
+    """Ask the budget for a piece of a join's result."""
+    if rows > _LARGE:
+        purpose = f"a join with {whole:,} results, {rows:,} at a time,"
+        space.budget.reserve(rows * (24 + 4 * columns), purpose)
+
+
 def gathered(tables: Iterable[Table]) -> Iterator[Table]:
     """The same rows in fewer tables: small ones, such as those of small runs, are put together."""
     small: list[Table] = []
     rows = 0
     for table in tables:
-        if table.rows >= _GATHERED:
+        if table.rows >= tuning.gathered_rows_limit:
             yield table
         elif table.rows:
             small.append(table)
             rows += table.rows
-            if rows >= _GATHERED:
+            if rows >= tuning.gathered_rows_limit:
                 yield _together(small)
                 small, rows = [], 0
     if small:
@@ -366,10 +407,45 @@ def _together(tables: list[Table]) -> Table:
     return Table(sum(table.rows for table in tables), columns, weights)
 
 
-def _scan(run: Run, source: Source, table: Table, space: Space) -> Iterator[Table]:
+def product(left: Counts, right: Counts) -> Counts:
+    """Products of counts, at most `MOST`: beyond that they would wrap around, to 0 at worst."""
+    if not len(left) or int(left.max()) <= MOST // int(right.max()):
+        return left * right
+    exact = left.astype(np.float64) * right
+    return np.where(exact < MOST, left * right, MOST)
+
+
+def distinct_rows(table: Table) -> Table:
+    """Rows with the same values as one row, which stands for all their instances."""
+    if table.rows < 2:
+        return table
+    weights = np.ones(table.rows, np.int64) if table.weights is None else table.weights
+    if not table.columns:
+        return Table(1, {}, _sums(weights, np.zeros(1, np.int64)))
+    keys = np.zeros(table.rows, np.uint64)
+    for column in table.columns.values():
+        keys = np.unique(keys << HIGH | column, return_inverse=True)[1].astype(np.uint64)
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=np.uint64(len(keys))))
+    if len(starts) == table.rows:
+        return table
+    rows = order[starts]
+    columns = {v: column[rows] for v, column in table.columns.items()}
+    return Table(len(starts), columns, _sums(weights[order], starts))
+
+
+def _sums(weights: Counts, starts: npt.NDArray[np.int64]) -> Counts:
+    sums = np.add.reduceat(weights, starts)
+    if int(weights.max()) > MOST // len(weights):
+        exact = np.add.reduceat(weights.astype(np.float64), starts)
+        sums = np.where(exact < MOST, sums, MOST)
+    return sums
+
+
+def _scan(run: Run, source: Source, table: Table, space: Space, most: int) -> Iterator[Table]:
     """Every row with every fact of a run."""
     arity = source.relation.arity
-    step = max(1, PIECE // max(1, table.rows))
+    step = max(1, most // max(1, table.rows))
     for start in range(0, len(run), step):
         if step >= len(run):
             facts = run.columns(arity, space.packing)
@@ -381,6 +457,8 @@ def _scan(run: Run, source: Source, table: Table, space: Space) -> Iterator[Tabl
                 size, {}, None if table.weights is None else np.repeat(table.weights, size)
             )
         else:
+            whole = table.rows * len(run)
+            _reserve(space, table.rows * size, len(table.columns) + len(facts), whole)
             result = table.take(np.repeat(np.arange(table.rows), size), table.rows * size)
             facts = [np.tile(column, table.rows) for column in facts]
         for argument, column in zip(source.arguments, facts, strict=True):
@@ -414,15 +492,15 @@ def _values(argument: Argument, table: Table) -> Ids:
     return np.full(table.rows, constant_id(argument), np.uint32)
 
 
-def pieces(sizes: Counts) -> Iterator[tuple[int, int]]:
-    """Stretches of rows whose joins have about `PIECE` rows together."""
-    if len(sizes) <= _GATHERED and int(sizes.sum()) <= PIECE:
+def pieces(sizes: Counts, size: int) -> Iterator[tuple[int, int]]:
+    """Stretches of rows whose joins have about `size` rows together."""
+    if len(sizes) <= tuning.gathered_rows_limit and int(sizes.sum()) <= size:
         yield 0, len(sizes)
         return
     ends = np.cumsum(sizes)
     start = done = 0
     while start < len(sizes):
-        stop = int(np.searchsorted(ends, done + PIECE, side="right"))
+        stop = int(np.searchsorted(ends, done + size, side="right"))
         stop = min(max(stop, start + 1), len(sizes))
         yield start, stop
         done = int(ends[stop - 1])

@@ -24,12 +24,10 @@ from corollary.engines.columnar.compose import Finished, Shape, turned
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run, largest_node
-from corollary.engines.columnar.shared import PART, Closed
+from corollary.engines.columnar.shared import Closed
+from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import Workers
 from corollary.lang.stratify import Predicate
-
-_MANY = 1 << 15  # pairs of the frontier from which on several threads pay
-_SHARE = 8  # worth it if the delta is at least 1/8 of the relation, whose pairs are read again
 
 
 def direction(rules: Sequence[Shape]) -> bool | None:
@@ -57,7 +55,7 @@ def finish(
         return None
     head = rules[0].head
     changed, before = delta.relations[head], old.relations.get(head)
-    if before is not None and len(before) > _SHARE * len(changed):
+    if before is not None and len(before) > tuning.linear_delta_ratio * len(changed):
         return None
     if backwards and before is None and _are_edges(rules, old, changed):
         # Paths of edges are the same from either end, and need no turning this way.
@@ -108,7 +106,7 @@ def search(
         out: Keys = np.empty(16 * len(part), np.uint64)
         n = place = instances = rounds = 0
         while place < len(part):
-            budget.reserve(16 * PART, "closing a linear rule")
+            budget.reserve(16 * tuning.closure_block_pairs, "closing a linear rule")
             out, n, place, more, chain = reach(
                 part.keys,
                 place,
@@ -122,7 +120,7 @@ def search(
                 queue,
                 out,
                 n,
-                n + PART,
+                n + tuning.closure_block_pairs,
             )
             instances += more
             rounds = max(rounds, chain)
@@ -130,7 +128,7 @@ def search(
                 on_round(rounds, n)
         return out[:n], instances, rounds
 
-    threads = workers.threads if len(frontier) > _MANY else 1
+    threads = workers.threads if len(frontier) > tuning.parallel_pairs_minimum else 1
     parts = frontier.sliced_by_subject(threads)
     done = workers.map(follow, parts)
     pairs = [keys for keys, _, _ in done]

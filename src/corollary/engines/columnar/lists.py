@@ -20,21 +20,19 @@ from corollary.core.bits import fetch
 from corollary.core.engine import OnRound
 from corollary.core.jit import compiled, inlined
 from corollary.engines.columnar import kernels, sets
-from corollary.engines.columnar.budget import Budget
+from corollary.engines.columnar.budget import Budget, checkpoint
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import HIGH, Run
-from corollary.engines.columnar.shared import PART, Closed, behind, components
+from corollary.engines.columnar.shared import Closed, behind, components
+from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import Workers
 
 Numbers = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 _LOW = np.int64(0xFFFFFFFF)
 
-_MANY = 1 << 15  # pairs of the frontier from which on several threads pay
-_FEW = 8  # lists of all nodes pay if the frontier has at least 1/8 as many pairs as there are steps
 _AHEAD = 24  # pairs of the frontier before whose turn a list is fetched
-_LARGE = 1 << 18  # ids from which on marks over all of them do not stay in the cache
-_ROOM = 64  # numbers of each node that the pool has room for at first
+_STEP = 1 << 24  # numbers of lists that one call makes, so that it can be stopped
 
 
 class Lists(NamedTuple):
@@ -56,26 +54,33 @@ def close(
 
     `steps` are sorted, and may be repeated for several rules; ids are less than `size`.
     """
-    if _FEW * len(frontier) < len(steps) or size < _LARGE:
+    if (
+        tuning.reach_lists_steps_ratio * len(frontier) < len(steps)
+        or size < tuning.reach_lists_ids_minimum
+    ):
         return None
     lists = lists_of(steps, size, budget)
-    parts = frontier.sliced_by_subject(workers.threads) if len(frontier) > _MANY else [frontier]
+    parts = (
+        frontier.sliced_by_subject(workers.threads)
+        if len(frontier) > tuning.parallel_pairs_minimum
+        else [frontier]
+    )
     if frontier.keys is steps:
         return _written(parts, lists, workers, budget, told)
 
     def follow(part: Run) -> tuple[Keys, int, int]:
         longest = largest(part.keys, lists.nodes, size)
         buffers = np.empty((2, longest + 1), np.uint32)
-        out = np.empty(longest + max(PART, 4 * len(part)), np.uint64)
+        out = np.empty(longest + max(tuning.closure_block_pairs, 4 * len(part)), np.uint64)
         place = n = instances = rounds = 0
         while place < len(part):
-            if len(out) - n < longest + PART:
+            if len(out) - n < longest + tuning.closure_block_pairs:
                 budget.reserve(8 * len(out), "closing a linear rule")
                 grown = np.empty(2 * len(out) + longest, np.uint64)
                 grown[:n] = out[:n]
                 out = grown
             place, n, more, chain = unite(
-                part.keys, place, n, n + PART, longest, *lists, buffers, out
+                part.keys, place, n, n + tuning.closure_block_pairs, longest, *lists, buffers, out
             )
             instances += more
             rounds = max(rounds, chain)
@@ -105,7 +110,9 @@ def _written(
         found = out[begin : begin + rooms[at]]
         place = n = instances = rounds = 0
         while place < len(part):
-            place, n, more, chain = write(part, place, n, n + PART, *lists, found)
+            place, n, more, chain = write(
+                part, place, n, n + tuning.closure_block_pairs, *lists, found
+            )
             instances += more
             rounds = max(rounds, chain)
             if told is not None:
@@ -128,7 +135,7 @@ def lists_of(steps: Keys, size: int, budget: Budget) -> Lists:
     places = np.full(size, count, np.uint32)
     nodes = np.zeros((count + 1, 4), np.int64)
     # Pages that are never written take no memory.
-    pool = np.empty(_ROOM * count, np.uint32)
+    pool = np.empty(tuning.reach_list_room * count, np.uint32)
     arrange(order[:count], starts, places, nodes)
     links, link_starts = np.empty(len(steps), np.uint32), np.zeros(count + 1, np.int64)
     link(order[:count], steps, starts, places, links, link_starts)
@@ -136,8 +143,10 @@ def lists_of(steps: Keys, size: int, budget: Budget) -> Lists:
     buffers = np.empty((3, 2 * count + 2), np.uint32)
     place, top = count, 0
     while place > 0:
-        place, top = fill(links, link_starts, starts, ends, place, top, buffers, nodes, pool)
-        if place > 0:
+        room = pool[: top + max(_STEP, 2 * count + 2)]
+        place, top = fill(links, link_starts, starts, ends, place, top, buffers, nodes, room)
+        checkpoint()
+        if place > 0 and len(room) == len(pool):
             budget.reserve(4 * len(pool), "closing a linear rule")
             larger = np.empty(2 * len(pool) + count, np.uint32)
             larger[:top] = pool[:top]

@@ -17,8 +17,7 @@ from corollary.engines.columnar.join import Source, starting_atom
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.selection import pair_atom
 from corollary.engines.columnar.sink import Sink
-
-_PART = 1 << 17  # facts of an atom from which on it is cut into parts for several threads
+from corollary.engines.columnar.tuning import tuning
 
 
 @dataclass(frozen=True)
@@ -50,23 +49,13 @@ def split(job: Job, parts: int) -> list[Job]:
     if at == pair_atom(rule):  # whose pairs are selected together
         return [job]
     relation = reading.atoms[at]
-    if len(relation) < _PART:
+    if len(relation) < tuning.parallel_atom_facts_minimum:
         return [job]
-    cuts = [run.sliced(parts) for run in relation.runs]
+    first = at if reading.first is not None else None
+    before, after = reading.atoms[:at], reading.atoms[at + 1 :]
     return [
-        (
-            rule,
-            replace(
-                reading,
-                atoms=(
-                    *reading.atoms[:at],
-                    Relation(relation.arity, tuple(cut[part] for cut in cuts), relation.dead),
-                    *reading.atoms[at + 1 :],
-                ),
-                first=at if reading.first is not None else None,
-            ),
-        )
-        for part in range(parts)
+        (rule, replace(reading, atoms=(*before, part, *after), first=first))
+        for part in relation.sliced(parts)
     ]
 
 

@@ -7,13 +7,16 @@ that they survive as long as their run.
 
 Facts with more than two arguments are pairs as well: `Packing` numbers the pairs of their first
 arguments, again and again, until two numbers are left.
+
+Runs and relations share this file although it is long: an operation of a relation is a few lines
+over operations of its runs, and the two are read side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, repeat
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -22,18 +25,11 @@ import numpy.typing as npt
 from corollary.core.dictionary import Ids
 from corollary.engines.columnar import changing, kernels, sets
 from corollary.engines.columnar.kernels import Keys
+from corollary.engines.columnar.tuning import tuning
 
 EMPTY: Keys = np.zeros(0, np.uint64)
 HIGH, NONE = np.uint64(32), np.uint64(0)
 LOW = np.uint64(2**32 - 1)
-_RATIO = 4  # a run is merged into the one before it unless that one is this much larger
-_SHORT = 2048  # and shorter ones are merged anyway: to read one more takes as long
-_SPARSE = 16  # runs are compacted when more than one key of so many is dead
-_MARKED = 64  # numbers are sorted, not marked, if there are so many marks for each
-_FEW = 64  # keys up to which it is told of each whether it is there
-# An index over a run pays if there are at least so many times fewer probes than keys: bits, where
-# they take 1 ns a key and 20 to 200 a probe without them, and offsets.
-_INDEXED_BITS, _INDEXED = 32, 8
 
 
 class Packing:
@@ -134,7 +130,7 @@ class Run:
             return self._swapped.subjects
         if self._objects is None:
             largest = sets.largest(self.keys)
-            if largest > _MARKED * len(self):
+            if largest > tuning.object_bitmap_sparsity_limit * len(self):
                 self._objects = Run(as_set(self.keys & LOW))
             else:
                 self._objects = Run(sets.numbers([self.keys], largest) if len(self) else EMPTY)
@@ -196,10 +192,10 @@ class Run:
             cuts.add(int(np.searchsorted(self.keys, head)))
         return [Run(self.keys[a:b]) for a, b in pairwise(sorted(cuts))]
 
-    def sliced(self, parts: int) -> list[Run]:
-        """The run cut into parts of equal length, without its indexes."""
-        bounds = np.linspace(0, len(self), parts + 1).astype(np.int64).tolist()
-        return [Run(self.keys[a:b]) for a, b in pairwise(bounds)]
+    def sliced_at(self, bounds: Keys) -> list[Run]:
+        """The run cut before each of some keys in ascending order, without its indexes."""
+        places = np.searchsorted(self.keys, bounds).tolist()
+        return [Run(self.keys[a:b]) for a, b in pairwise((0, *places, len(self)))]
 
     def offsets(self) -> npt.NDArray[np.int64]:
         """Where the pairs of each subject begin."""
@@ -210,7 +206,7 @@ class Run:
 
     def bits(self, probes: int) -> Keys | None:
         """The run as bits, if that pays for so many probes."""
-        if self._bitmap is None and self._worth_indexing(probes, NONE, _INDEXED_BITS):
+        if self._bitmap is None and self._worth_indexing(probes, NONE, tuning.bitmap_index_ratio):
             self._bitmap = sets.bitmap(self.keys)
         return self._bitmap
 
@@ -229,7 +225,8 @@ class Run:
         low = np.empty(len(probes), np.int64)
         high = np.empty(len(probes), np.int64)
         if shift and (
-            self._offsets is not None or self._worth_indexing(len(probes), HIGH, _INDEXED)
+            self._offsets is not None
+            or self._worth_indexing(len(probes), HIGH, tuning.offset_index_ratio)
         ):
             kernels.ranges_by_offsets(self.offsets(), probes, low, high)
         else:
@@ -238,10 +235,10 @@ class Run:
 
     def _worth_indexing(self, probes: int, shift: np.uint64, fewer: int) -> bool:
         return (
-            probes > 64
+            probes > tuning.index_probes_limit
             and len(self) > 0
             and probes * fewer > len(self)
-            and int(self.keys[-1] >> shift) < 64 * len(self)
+            and int(self.keys[-1] >> shift) < tuning.index_sparsity_limit * len(self)
         )
 
     def columns(self, arity: int, packing: Packing) -> list[Ids]:
@@ -319,11 +316,31 @@ class Relation:
         """The facts in runs that hold no dead keys."""
         return (self.run(),) if self.dead else self.runs
 
+    def sliced(self, parts: int) -> list[Relation]:
+        """The relation cut into ranges of keys, at most as many as asked, of about equal size.
+
+        Runs and dead keys are cut at the same keys: every slice has its own dead keys only.
+        """
+        longest = max((run.keys for run in self.runs), key=len, default=EMPTY)
+        places = np.linspace(0, len(longest), parts + 1).astype(np.int64)[1:-1]
+        bounds = longest[places] if len(longest) else EMPTY
+        runs = zip(*(run.sliced_at(bounds) for run in self.runs), strict=True)
+        dead = (
+            zip(*(run.sliced_at(bounds) for run in self.dead), strict=True)
+            if self.dead
+            else repeat(())
+        )
+        slices = (
+            Relation(self.arity, _nonempty(alive), _nonempty(gone))
+            for alive, gone in zip(runs, dead, strict=False)
+        )
+        return [part for part in slices if len(part)]
+
     def contains(self, probes: Keys | Ids) -> npt.NDArray[np.bool_]:
         """Which probes are facts; ids are keys of facts with one argument."""
         mask = np.zeros(len(probes), bool)
         for run in self.runs:
-            if len(probes) <= _FEW:
+            if len(probes) <= tuning.probe_keys_limit:
                 kernels.member(probes, run.keys, mask)
             else:
                 run.contains(probes, mask)
@@ -369,7 +386,7 @@ class Relation:
 
     def missing(self, keys: Keys) -> Keys:
         """Those of the keys that are not facts, in order."""
-        if self.dead or len(keys) <= _FEW:
+        if self.dead or len(keys) <= tuning.probe_keys_limit:
             known = self.contains(keys)
             return keys[~known] if np.count_nonzero(known) else keys
         for run in self.runs:
@@ -400,7 +417,7 @@ class Relation:
             told = other.runs[0].told(self.runs[0].keys)
             if told is not None:
                 return Relation(self.arity) if told else self
-        if len(self) <= _SPARSE * len(other) and (
+        if len(self) <= tuning.tombstone_ratio * len(other) and (
             len(self) < len(other) or all(run._swapped is None for run in self.runs)
         ):
             if len(self.runs) > 1 and not self.dead and not other.dead:
@@ -413,13 +430,17 @@ class Relation:
         if not len(gone):
             return self
         dead = _settled((*self.dead, Run(gone)), first=0)
-        if _SPARSE * sum(map(len, dead)) >= sum(map(len, self.runs)):
+        if tuning.tombstone_ratio * sum(map(len, dead)) >= sum(map(len, self.runs)):
             return Relation(self.arity, _compacted(self.runs, dead))
         return Relation(self.arity, self.runs, dead)
 
     def changed(self, gone: Keys, new: Keys) -> tuple[Relation, Keys, Keys]:
         """Without some keys and with others, and by what that differs; keys in both are new."""
-        if self._is_short and len(gone) < _SHORT and len(new) < _SHORT:
+        if (
+            self._is_short
+            and len(gone) < tuning.short_run_keys_limit
+            and len(new) < tuning.short_run_keys_limit
+        ):
             return self._changed(gone, new)
         if self._is_rewritten(gone, new):
             return self._rewritten(gone, new)
@@ -433,7 +454,11 @@ class Relation:
 
     def replaced(self, gone: Keys, new: Keys) -> Relation:
         """Without keys that are facts, and with keys that are none."""
-        if self._is_short and len(gone) < _SHORT and len(new) < _SHORT:
+        if (
+            self._is_short
+            and len(gone) < tuning.short_run_keys_limit
+            and len(new) < tuning.short_run_keys_limit
+        ):
             return self._changed(gone, new)[0]
         if self._is_rewritten(gone, new):
             return self._rewritten(gone, new)[0]
@@ -450,7 +475,7 @@ class Relation:
                 runs = _settled((*runs, Run(new)))
         if len(gone):
             dead = _settled((*dead, Run(gone)), first=0)
-            if _SPARSE * sum(map(len, dead)) >= sum(map(len, runs)):
+            if tuning.tombstone_ratio * sum(map(len, dead)) >= sum(map(len, runs)):
                 runs, dead = _compacted(runs, dead), ()
         if runs is self.runs and dead is self.dead:
             return self
@@ -459,7 +484,7 @@ class Relation:
     def _is_rewritten(self, gone: Keys, new: Keys) -> bool:
         """Whether so much changes that a single run is written again."""
         alone = len(self.runs) == 1 and not self.dead
-        return alone and _RATIO * (len(gone) + len(new)) > len(self.runs[0].keys)
+        return alone and tuning.run_merge_ratio * (len(gone) + len(new)) > len(self.runs[0].keys)
 
     def _rewritten(self, gone: Keys, new: Keys) -> tuple[Relation, Keys, Keys]:
         """As `changed`, in one pass; relations that share a run share what becomes of it."""
@@ -483,8 +508,8 @@ class Relation:
         return (
             0 < len(runs) < 3
             and len(dead) < 2
-            and (len(runs) == 1 or len(runs[1].keys) < _SHORT)
-            and (not dead or len(dead[0].keys) < _SHORT)
+            and (len(runs) == 1 or len(runs[1].keys) < tuning.short_run_keys_limit)
+            and (not dead or len(dead[0].keys) < tuning.short_run_keys_limit)
         )
 
     def _changed(self, gone: Keys, new: Keys) -> tuple[Relation, Keys, Keys]:
@@ -506,7 +531,7 @@ class Relation:
             runs = _settled((first, Run(last_out[:lasts])))
         if deads:
             tombs = (Run(dead_out[:deads]),)
-            if _SPARSE * deads >= len(first) + lasts:
+            if tuning.tombstone_ratio * deads >= len(first) + lasts:
                 runs, tombs = _compacted(runs, tombs), ()
         return Relation(self.arity, runs, tombs), went[:lost], came[:gained]
 
@@ -527,6 +552,10 @@ class Relation:
         return self if len(keys) == len(self) else Relation.of(self.arity, keys)
 
 
+def _nonempty(runs: Iterable[Run]) -> tuple[Run, ...]:
+    return tuple(run for run in runs if len(run))
+
+
 def largest_node(keys: Keys) -> int:
     """The largest subject or object of sorted pairs, 0 if there is none."""
     return max(int(keys[-1] >> HIGH), kernels.largest_low(keys)) if len(keys) else 0
@@ -543,7 +572,8 @@ def as_set(keys: Keys) -> Keys:
 def _settled(runs: tuple[Run, ...], *, first: int = 1) -> tuple[Run, ...]:
     """Runs of similar size merged, and short ones after the first, whose indexes are kept."""
     while len(runs) > 1 and (
-        len(runs[-2]) < _RATIO * len(runs[-1]) or (len(runs) > 1 + first and len(runs[-2]) < _SHORT)
+        len(runs[-2]) < tuning.run_merge_ratio * len(runs[-1])
+        or (len(runs) > 1 + first and len(runs[-2]) < tuning.short_run_keys_limit)
     ):
         runs = (*runs[:-2], merged(runs[-2], runs[-1]))
     return runs

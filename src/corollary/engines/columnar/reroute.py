@@ -23,16 +23,12 @@ from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import Layers, first, layers, lower, push, turned
 from corollary.engines.columnar.linear import search as linear_closure
 from corollary.engines.columnar.relation import EMPTY, HIGH, Relation, Run, as_set
+from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import Workers
 
 Numbers = npt.NDArray[np.uint32]
 
-_ALL = 8  # if 1/8 of the edges change, every subject is taken to differ
-_LOOKED_UP = 64  # subjects are looked up in a relation that is so many times as large
-_COLUMNS = 1 << 14  # rows of more nodes would not stay in the cache
 _SAMPLE = 64  # sources whose known pairs are counted
-_COMPARED = 1 << 20  # pairs that are compared with edges, which takes less than a millisecond
-_WORDS = 8  # an edge that a search meets costs as much as so many words of a row
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,9 @@ def linear(given: Relation, edges: Relation, exchanged: bool) -> Linear:
         return Linear(given, turned(edges))
     if given.runs == edges.runs and given.dead == edges.dead:
         return Linear(edges, edges)
-    same = len(given) == len(edges) <= _COMPARED and np.array_equal(given.keys(), edges.keys())
+    same = len(given) == len(edges) <= tuning.closure_diff_compared_pairs_limit and np.array_equal(
+        given.keys(), edges.keys()
+    )
     return Linear(edges if same else given, edges)
 
 
@@ -90,8 +88,13 @@ def differ(
     if not len(edges) and not len(given):
         return Difference(EMPTY, EMPTY, 0)
     size = 1 + max(before.largest, after.largest)
-    every = _ALL * (len(edges) + len(given)) > len(before.edges) + len(before.given)
-    if every and any(kernels.count_distinct(run.keys, HIGH) > _COLUMNS for run in after.edges.runs):
+    every = tuning.closure_diff_all_ratio * (len(edges) + len(given)) > len(before.edges) + len(
+        before.given
+    )
+    if every and any(
+        kernels.count_distinct(run.keys, HIGH) > tuning.closure_diff_nodes_limit
+        for run in after.edges.runs
+    ):
         return _anew(after, known, size, workers, budget)  # rows would not pay
     sources = _all_sources(before, after) if every else _sources(before, edges, given, size)
     if not len(sources):
@@ -107,7 +110,7 @@ def _anew(
 ) -> Difference:
     """Close everything again: costs less than to search with what lies in layers."""
     edges = after.edges.run()
-    if len(edges) and after.given is after.edges and size < gather.LARGE:
+    if len(edges) and after.given is after.edges and size < tuning.closure_diff_lists_ids_limit:
         found = gather.differ(edges, known, size, workers, budget)
         return Difference(found.inserted, found.deleted, found.met, found.whole)
     given = edges if after.given is after.edges else after.given.run()
@@ -168,7 +171,7 @@ def _by_search(
         bits, used, top = (np.zeros((size >> shift) + 1, np.uint64) for shift in (6, 12, 18))
         return search(part, marks, queue, bits, used, top, *given, *steps, *old)
 
-    if workers.threads == 1 or len(sources) <= 64:
+    if workers.threads == 1 or len(sources) <= tuning.closure_diff_parallel_sources_minimum:
         inserted, deleted, met = compared(sources)
         return Difference(inserted, as_set(deleted), met)
     done = workers.map(compared, np.array_split(sources, workers.threads))
@@ -180,7 +183,7 @@ def _by_search(
 
 
 def _layers(relation: Relation, sources: Numbers) -> Layers:
-    return layers(relation, offsets=_LOOKED_UP * len(sources) > len(relation))
+    return layers(relation, offsets=tuning.closure_diff_lookup_ratio * len(sources) > len(relation))
 
 
 def _by_rows(
@@ -190,7 +193,7 @@ def _by_rows(
     # A search meets the pairs of its source, and every edge of their objects.
     main = after.edges.runs[0] if after.edges.runs else Run(EMPTY)
     fan_out = 1 + len(main) / max(1, len(main.subjects))
-    searches = _WORDS * fan_out * _pairs_of(sources, known)
+    searches = tuning.closure_diff_edge_words * fan_out * _pairs_of(sources, known)
     if searches < len(before.edges) + len(before.given):
         return None
     edges = [linear.edges.keys() for linear in (before, after)]
@@ -201,7 +204,9 @@ def _by_rows(
     columns = np.zeros(size, np.uint64)
     nodes = number(columns, *edges, *given)
     words = (nodes + 64) // 64
-    if nodes >= _COLUMNS or searches < words * (sum(map(len, edges)) + sum(map(len, given))):
+    if nodes >= tuning.closure_diff_nodes_limit or searches < words * (
+        sum(map(len, edges)) + sum(map(len, given))
+    ):
         return None
     budget.reserve(2 * 8 * words * (nodes + 1), "comparing two closures")
     rows = [_rows(keys, columns, size, words, nodes) for keys in edges]

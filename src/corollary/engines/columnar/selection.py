@@ -16,8 +16,7 @@ from corollary.engines.columnar.join import Source, starting_atom
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import EMPTY, Relation, Run
 from corollary.engines.columnar.sink import Sink
-
-_MANY = 1 << 12  # pairs from which on this pays
+from corollary.engines.columnar.tuning import tuning
 
 
 @lru_cache(maxsize=1 << 14)
@@ -40,7 +39,7 @@ def select_into(
 ) -> bool:
     """Evaluate the rule into the sink; False if it has another form, or another way costs less."""
     at = pair_atom(rule)
-    if at is None or len(atoms[at]) < _MANY or atoms[at].dead:
+    if at is None or len(atoms[at]) < tuning.semijoin_pairs_minimum or atoms[at].dead:
         return False
     sources = [Source(p.arguments, r) for p, r in zip(rule.body, atoms, strict=True)]
     if starting_atom(sources, first) != at:

@@ -15,19 +15,15 @@ from corollary.core.atomic import Numbers
 from corollary.engines.columnar import kernels, together
 from corollary.engines.columnar.kernels import Ids, Keys
 from corollary.engines.columnar.spare import Spare
+from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import current
 
-# Nanoseconds of work from which on it is cut into parts: if the threads are awake, and if they have
-# to be woken, which takes some 50,000.
-_SHORT, _LONG = 20_000, 200_000
-# for each key
+# Nanoseconds for each key
 _MERGE, _SELECT, _UNIQUE, _SWAP, _MARK, _LIST, _LOOK_UP = 2.4, 0.7, 0.5, 4.6, 0.4, 0.2, 0.5
 _BITS, _PAIRS = 0.8, 1.5
 _LARGEST = 0.25
 
 _DIGIT = 11  # bits of a digit when pairs are sorted: their counts fit into the fastest cache
-_FEWER, _MANY = 8, 1 << 18  # so many times fewer keys are put between stretches of at most so many
-_FEW = 1 << 10  # pairs that are sorted sooner than all digits are counted
 _marks = Spare(lambda size: np.zeros(size, np.uint64), 1 << 22)  # 32 MiB, all 0
 _SAMPLE, _CLOSE = 256, 16  # keys that are looked at; of these, one of so many has another's line
 _NONE, _HALF, _LOW, _SIX = np.uint64(0), np.uint64(32), np.uint64(2**32 - 1), np.uint64(6)
@@ -38,7 +34,7 @@ def merge(a: Keys, b: Keys) -> Keys:
     if len(a) and len(b) and (a[-1] < b[0] or b[-1] < a[0]):  # one after the other
         return np.concatenate([a, b] if a[-1] < b[0] else [b, a])
     out = np.empty(len(a) + len(b), np.uint64)
-    if _FEWER * len(b) < len(a) < _MANY:
+    if tuning.insertion_merge_ratio * len(b) < len(a) < tuning.insertion_merge_keys_limit:
         return _trimmed(out, kernels.merge_few(a, b, out))
     slot = _slot(_MERGE * len(out))
     if slot is None:
@@ -50,7 +46,9 @@ def merge(a: Keys, b: Keys) -> Keys:
 def select(a: Keys, b: Keys, keep: bool) -> Keys:
     """a ∩ b if `keep`, else a \\ b; gallops through b, so that a small a costs little."""
     out = np.empty(len(a), np.uint64)
-    slot = None if len(a) < _FEW else _slot(_SELECT * min(len(a) + len(b), 8 * len(a)))
+    slot = None
+    if len(a) >= tuning.radix_sort_pairs_minimum:
+        slot = _slot(_SELECT * min(len(a) + len(b), 8 * len(a)))
     if slot is None:
         return _trimmed(out, kernels.select(a, b, keep, out))
     i, j = _cuts(a, b)
@@ -84,7 +82,7 @@ def swap(a: Keys) -> Keys:
 
     The subjects are in order already, so that only the digits of the largest object need a pass.
     """
-    if len(a) < _FEW:
+    if len(a) < tuning.radix_sort_pairs_minimum:
         return np.sort((a << _HALF) | (a >> _HALF))
     source, target, other = a, np.empty(len(a), np.uint64), np.empty(len(a), np.uint64)
     digits = -(-largest(a).bit_length() // _DIGIT)
@@ -138,12 +136,12 @@ def numbers(
         _marks.keep(room)
         return out
     for keys, shift in parts:
-        if _MARK * len(keys) > _SHORT and not _are_close(keys, shift):
+        if tuning.awake_threads_work_minimum < _MARK * len(keys) and not _are_close(keys, shift):
             together.mark(slot, keys, words, shift, current().threads)
         else:
             kernels.mark(marks, keys, shift)
     for keys in others:
-        if _MARK * len(keys) > _SHORT:
+        if tuning.awake_threads_work_minimum < _MARK * len(keys):
             together.clear(slot, keys, words, _bounds(len(keys)))
         else:
             kernels.clear(marks, keys)
@@ -193,12 +191,12 @@ def look_up(probes: Keys | Ids, bits: Keys, mask: npt.NDArray[np.bool_]) -> None
 
 def _slot(nanoseconds: float) -> Numbers | None:
     """Where parts of the work are handed out, None if that does not pay."""
-    if nanoseconds <= max(0, _SHORT):
+    if tuning.awake_threads_work_minimum >= nanoseconds:
         return None
     crew = current().crew
     if crew is None:
         return None
-    if nanoseconds > _LONG:
+    if tuning.asleep_threads_work_minimum < nanoseconds:
         crew.call()
     elif not crew.awake():
         return None

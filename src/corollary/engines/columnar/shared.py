@@ -29,18 +29,10 @@ from corollary.core.jit import compiled, inlined
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Run
+from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import Workers
 
 Numbers = npt.NDArray[np.uint32]
-
-PART = 1 << 20  # pairs that are written at once
-_MANY = 1 << 15  # pairs of the frontier from which on several threads pay
-_SMALL = 1 << 16  # ids that one call may look at
-_COLUMNS = 1 << 14  # their rows take 32 MiB, as much as the cache of the machine measured
-_NARROW = 32  # words of a row that always pay: an OR takes as long as an instance the other way
-# An instance of the other way costs as much as 20 words here: 6 ns against 0.3 ns.
-_WORDS = 20
-_FEW = 8  # rows of all nodes pay if the frontier has at least 1/8 as many pairs as there are steps
 
 
 class Rows(NamedTuple):
@@ -73,10 +65,15 @@ def close(
 
     `steps` are sorted, and may be repeated for several rules; ids are less than `size`.
     """
-    if _FEW * len(frontier) < len(steps):
+    if tuning.bitset_steps_ratio * len(frontier) < len(steps):
         return None
-    if len(frontier) <= _MANY and size <= _SMALL:
-        pairs, instances, chain = at_once(frontier.keys, steps, size)
+    if (
+        len(frontier) <= tuning.parallel_pairs_minimum
+        and size <= tuning.bitset_single_call_ids_limit
+    ):
+        pairs, instances, chain = at_once(
+            frontier.keys, steps, size, 64 * tuning.bitset_narrow_words, tuning.closure_block_pairs
+        )
         if chain > 0:
             if told is not None:
                 told(chain, len(pairs))
@@ -84,8 +81,12 @@ def close(
     rows = _rows(frontier.keys, steps, size, budget)
     if rows is None:
         return None
-    parts = frontier.sliced_by_subject(workers.threads) if len(frontier) > _MANY else [frontier]
-    sure = PART if len(parts) == 1 else 0
+    parts = (
+        frontier.sliced_by_subject(workers.threads)
+        if len(frontier) > tuning.parallel_pairs_minimum
+        else [frontier]
+    )
+    sure = tuning.closure_block_pairs if len(parts) == 1 else 0
     room = workers.map(lambda part: count(part.keys, sure, *rows), parts)
     budget.reserve(8 * sum(room), "closing a linear rule")
     out = np.empty(sum(room), np.uint64)
@@ -96,7 +97,9 @@ def close(
         written = np.zeros((2, len(rows.sizes)), np.uint64)
         place = n = instances = rounds = 0
         while place < len(part):
-            place, n, more, chain = write(part, place, n, n + PART, *rows, written, found)
+            place, n, more, chain = write(
+                part, place, n, n + tuning.closure_block_pairs, *rows, written, found
+            )
             instances += more
             rounds = max(rounds, chain)
             if told is not None:
@@ -112,7 +115,9 @@ def close(
 def _rows(frontier: Keys, steps: Keys, size: int, budget: Budget) -> Rows | None:
     columns = np.zeros(size, np.uint64)
     starts, order = np.zeros(size + 1, np.uint32), np.empty(size + 1, np.uint32)
-    found, nodes, ordered = arrange(steps, frontier, _COLUMNS, starts, columns, order)
+    found, nodes, ordered = arrange(
+        steps, frontier, tuning.bitset_nodes_limit, starts, columns, order
+    )
     if nodes == 0:
         return None
     ends = np.ones(nodes, np.uint8)
@@ -120,9 +125,9 @@ def _rows(frontier: Keys, steps: Keys, size: int, budget: Budget) -> Rows | None
         components(steps, starts, order, ends)
     order = order[:nodes]
     words = (found + 63) // 64
-    if words > _NARROW:
+    if words > tuning.bitset_narrow_words:
         pairs = estimate(steps, frontier, starts, order, ends, found)
-        if _WORDS * pairs < words * (len(steps) + len(frontier) + 3 * found):
+        if tuning.bitset_pair_words * pairs < words * (len(steps) + len(frontier) + 3 * found):
             return None
     budget.reserve(8 * words * found, "closing a linear rule")
     rows = Rows(
@@ -492,14 +497,16 @@ def write(
 
 
 @compiled
-def at_once(frontier: Keys, steps: Keys, size: int) -> tuple[Keys, int, int]:
+def at_once(
+    frontier: Keys, steps: Keys, size: int, most_nodes: int, most_pairs: int
+) -> tuple[Keys, int, int]:
     """`close` in one call: the pairs, the instances, and the longest chain.
 
-    The chain is 0 if there is too much for one call.
+    The chain is 0 if there are too many nodes or pairs for one call.
     """
     columns = np.zeros(size, np.uint64)
     starts, order = np.zeros(size + 1, np.uint32), np.empty(size + 1, np.uint32)
-    found, nodes, ordered = arrange(steps, frontier, 64 * _NARROW, starts, columns, order)
+    found, nodes, ordered = arrange(steps, frontier, most_nodes, starts, columns, order)
     if nodes == 0:
         return steps[:0], 0, 0
     ends = np.ones(nodes, np.uint8)
@@ -512,7 +519,7 @@ def at_once(frontier: Keys, steps: Keys, size: int) -> tuple[Keys, int, int]:
     room = 0
     for key in frontier:
         room += sizes[columns[key & np.uint64(0xFFFFFFFF)] >> np.uint64(32)]
-    if room > PART:
+    if room > most_pairs:
         return steps[:0], 0, 0
     out = np.empty(room, np.uint64)
     written = np.zeros((2, found), np.uint64)

@@ -13,16 +13,15 @@ from corollary.core.dictionary import Ids
 from corollary.core.tables import scatter
 from corollary.engines.columnar import sets
 from corollary.engines.columnar.facts import ColumnarFacts, Space
-from corollary.engines.columnar.join import Table
+from corollary.engines.columnar.join import MOST, Table
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Relation, Run, as_set, merged
+from corollary.engines.columnar.tuning import tuning
+from corollary.errors import OperationFailed
 from corollary.lang.stratify import Predicate
 
-_SETTLE = 1 << 23  # loose keys of a predicate beyond which they are made into a set on the way
 _LARGE = 1 << 16  # facts from which on the budget is asked
 _HALF = np.uint64(32)
-_KNOWN = 4  # marks of known facts are taken away if there are at most so many times as many
-_DENSE = 64  # unary sets are united by marks if they have at least 1/64 as many keys as marks
 
 
 class Half(NamedTuple):
@@ -51,10 +50,17 @@ class Half(NamedTuple):
 class Sink:
     """Collects heads of rule instances."""
 
-    def __init__(self, space: Space, *, counted: bool = False) -> None:
+    def __init__(
+        self, space: Space, *, counted: bool = False, known: ColumnarFacts | None = None
+    ) -> None:
+        """`known` are the facts that derived ones are added to, for the limit of facts."""
         self.space = space
         self.counted = counted
         self.instances = 0
+        # Collected rows are at least as many as new facts. Beyond `_enough` rows they are counted.
+        self.known = known if space.budget.facts is not None and not counted else None
+        self._rows = 0
+        self._enough = self._room() if self.known is not None else 0
         self._arity: dict[Predicate, int] = {}
         self._runs: dict[Predicate, list[Run]] = {}
         self._loose: dict[Predicate, list[Keys | Ids]] = {}
@@ -72,6 +78,13 @@ class Sink:
         weights = table.weights
         if self.counted and weights is None:
             weights = np.ones(table.rows, np.int64)
+        elif self.counted and weights is not None and weights.max(initial=0) >= MOST:
+            raise OperationFailed(
+                "E409",
+                f"a fact of {head.predicate.relation} has more than {MOST:,} rule instances,"
+                " which cannot be counted",
+                "use an algorithm that does not count, such as dred or bf",
+            )
         if not head.wide:
             self._add(head.predicate, columns, table.rows, weights)
             return
@@ -84,6 +97,7 @@ class Sink:
         if len(run):
             self._arity[predicate] = arity
             self._runs.setdefault(predicate, []).append(run)
+            self._count(len(run))
 
     def add_pairs(self, head: Pattern, pair: tuple[int, ...], run: Run) -> None:
         """Heads that are pairs, as they are or exchanged, or their subjects or objects."""
@@ -96,6 +110,28 @@ class Sink:
             self._arity[head.predicate] = 1
             half = Half(run, subjects=head.arguments == pair[:1])
             self._halves.setdefault(head.predicate, []).append(half)
+            self._count(len(run))
+
+    def _room(self) -> int:
+        """How many facts there may be beside the known ones."""
+        limit = self.space.budget.facts
+        assert limit is not None, "only sinks with a limit count"
+        assert self.known is not None, "only sinks with a limit count"
+        return limit - len(self.known)
+
+    def _count(self, rows: int) -> None:
+        """Note that rows were collected; fail if their facts go beyond the limit."""
+        if self.known is None:
+            return
+        self._rows += rows
+        if self._rows > self._enough:
+            found = self.facts()
+            self.space.budget.refuse_more(len(self.known) + len(found.difference(self.known)))
+            # Counting sorts all rows, so that it waits for as many more.
+            self._runs = {p: list(r.runs) for p, r in found.relations.items()}
+            self._loose, self._diagonal, self._halves = {}, {}, {}
+            self._rows = len(found)
+            self._enough = max(self._room(), 2 * self._rows, self._rows + _LARGE)
 
     def _add(
         self,
@@ -107,11 +143,21 @@ class Sink:
         if not rows:
             return
         self._arity[predicate] = len(columns)
+        self._collect(predicate, columns, rows, weights)
+        self._count(rows)
+
+    def _collect(
+        self,
+        predicate: Predicate,
+        columns: list[Ids],
+        rows: int,
+        weights: npt.NDArray[np.int64] | None,
+    ) -> None:
         if len(columns) == 2 and columns[0] is columns[1] and not self.counted:
             # Marks of x are all that there is to sort.
             diagonal = self._diagonal.setdefault(predicate, [])
             diagonal.append(columns[0])
-            if sum(map(len, diagonal)) > _SETTLE:
+            if sum(map(len, diagonal)) > tuning.unsorted_keys_limit:
                 self._diagonal[predicate] = [unite([], diagonal, 1).keys.astype(np.uint32)]
             return
         loose = self._loose.setdefault(predicate, [])
@@ -121,10 +167,10 @@ class Sink:
         if self.counted:
             assert weights is not None, "counted rows have weights"
             self._weights.setdefault(predicate, []).append(weights)
-        elif sum(map(len, loose)) > _SETTLE:
-            self.space.budget.reserve(3 * 8 * _SETTLE, "sorting derived facts")
+        elif sum(map(len, loose)) > tuning.unsorted_keys_limit:
+            self.space.budget.reserve(3 * 8 * tuning.unsorted_keys_limit, "sorting derived facts")
             keys = as_set(np.concatenate(loose).astype(np.uint64, copy=False))
-            self.add_run(predicate, len(columns), Run(keys), 0)
+            self._runs.setdefault(predicate, []).append(Run(keys))
             loose.clear()
 
     def include(self, other: Sink) -> None:
@@ -139,6 +185,7 @@ class Sink:
             self._diagonal.setdefault(predicate, []).extend(ids)
         for predicate, halves in other._halves.items():
             self._halves.setdefault(predicate, []).extend(halves)
+        self._count(other._rows)
 
     def facts(self, known: ColumnarFacts | None = None) -> ColumnarFacts:
         """The collected facts as a set, without those that are known."""
@@ -199,13 +246,17 @@ def unite(
         parts: list[Keys | Ids] = [*(run.keys for run in (*runs, *known)), *loose]
         ends = [int(run.keys[-1]) for run in (*runs, *known)] + [int(ids.max()) for ids in loose]
         largest = max([*ends, *(half.largest() for half in others)], default=0)
-        if largest < _DENSE * (sum(map(len, parts)) + sum(len(half.run) for half in others)):
+        if largest < tuning.head_bitmap_sparsity_limit * (
+            sum(map(len, parts)) + sum(len(half.run) for half in others)
+        ):
             parts += [half.run.keys for half in others if not half.subjects]
             subjects = [half.run.keys for half in others if half.subjects]
             size = sum(map(len, parts)) + sum(map(len, subjects))
-            gone = [run.keys for run in without if len(run) < _KNOWN * size]
+            gone = [run.keys for run in without if len(run) < tuning.known_bitmap_ratio * size]
             found = Run(sets.numbers(parts, largest, subjects=subjects, without=gone))
-            return _left(found, [run for run in without if len(run) >= _KNOWN * size])
+            return _left(
+                found, [run for run in without if len(run) >= tuning.known_bitmap_ratio * size]
+            )
     runs = [*runs, *(half.made() for half in halves)]
     if loose:
         runs.append(Run(as_set(np.concatenate(loose).astype(np.uint64, copy=False))))

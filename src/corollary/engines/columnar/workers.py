@@ -9,12 +9,15 @@ go to threads that wait awake for a moment (`together`).
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from corollary.engines.columnar.budget import Cancelled, cancelled_by, checkpoint
 from corollary.engines.columnar.together import Crew, crew
 
 A = TypeVar("A")
@@ -31,8 +34,8 @@ class Workers:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        # The thread that asks for the work takes part in it.
-        self._pool = ThreadPoolExecutor(threads - 1, "corollary") if threads > 1 else None
+        self._pool: ThreadPoolExecutor | None = None
+        _started.add(self)
 
     @property
     def crew(self) -> Crew | None:
@@ -40,27 +43,78 @@ class Workers:
         return crew(self.threads - 1)
 
     def map(self, function: Callable[[A], B], items: Sequence[A]) -> list[B]:
-        """The function of each item, in order."""
-        if self._pool is None or len(items) < 2:
+        """The function of each item, in order.
+
+        When a thread fails, or the caller is interrupted, the others end at their next
+        `checkpoint`; none works on when this returns.
+        """
+        if self.threads == 1 or len(items) < 2:
             return [function(item) for item in items]
+        if self._pool is None:  # the thread that asks for the work takes part in it
+            self._pool = ThreadPoolExecutor(self.threads - 1, "corollary")
         results: dict[int, B] = {}
         numbers = iter(range(len(items)))
+        stop = threading.Event()
 
         def work() -> None:
-            for at in numbers:  # every thread takes the next one
-                results[at] = function(items[at])
+            try:
+                with cancelled_by(stop):
+                    for at in numbers:  # every thread takes the next one
+                        checkpoint()
+                        results[at] = function(items[at])
+            except BaseException:
+                stop.set()
+                raise
 
-        others = [self._pool.submit(work) for _ in range(min(self.threads, len(items)) - 1)]
+        others: list[Future[None]] = []
         before, _local.workers = current(), ALONE
         try:
+            others += [self._pool.submit(work) for _ in range(min(self.threads, len(items)) - 1)]
             work()
+            wait(others)
+        except BaseException as error:
+            stop.set()
+            _wait_for_end(others)
+            if isinstance(error, Cancelled):
+                _raise_cause(others)
+            raise
         finally:
             _local.workers = before
-            wait(others)
-        for other in others:
-            other.result()
+        _raise_cause(others)
         return [results[at] for at in range(len(items))]
 
+
+def _wait_for_end(others: Sequence[Future[None]]) -> None:
+    """Wait for threads that were told to stop, whatever signals arrive meanwhile."""
+    while True:
+        try:
+            wait(others)
+        except BaseException:
+            continue
+        return
+
+
+def _raise_cause(others: Sequence[Future[None]]) -> None:
+    """Raise the error with which another thread ended; that it was stopped is none."""
+    errors = [error for other in others if (error := other.exception()) is not None]
+    for error in errors:
+        if not isinstance(error, Cancelled):
+            raise error
+    if errors:  # the work around this one has ended
+        raise errors[0]
+
+
+_started: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+def _forget_pools() -> None:
+    """A child process has none of its parent's threads: it starts its own."""
+    for workers in _started:
+        workers._pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
 
 ALONE = Workers(1)
 _local = threading.local()

@@ -21,6 +21,7 @@ from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping, Pattern
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.ids import in_order
+from corollary.core.notices import Notices, gathering, note
 from corollary.core.terms import term_of
 from corollary.engines.spark import task
 from corollary.engines.spark.base import Workspace, merged
@@ -84,6 +85,7 @@ def _in_tasks(
     texts = workspace.dictionary.texts(ids)
     counted = workspace.exchanged(workspace.of_kinds(frame, FRESH))
     frame, reports = workspace.settled(workspace.over(counted, Totals(grouping, ids, texts)))
+    note_dropped(grouping, sum(told["dropped"] for told in reports))
     # Together: a dictionary may have to ask for them.
     found = list(dict.fromkeys(text for told in reports for text in told["results"]))
     numbers = dict(zip(found, workspace.dictionary.encode(map(term_of, found)), strict=True))
@@ -133,7 +135,13 @@ def _results(
         columns.append(found)
     table = np.column_stack(columns).astype(np.uint32)
     complete: Ids = table[(table[:, len(grouping.group) :] != NO_VALUE).all(axis=1)]
+    note_dropped(grouping, len(table) - len(complete))
     return complete
+
+
+def note_dropped(grouping: Grouping, count: int) -> None:
+    """Report groups without a result."""
+    note("W104", count, detail=", ".join(name for name, _ in grouping.functions))
 
 
 @dataclass(frozen=True)
@@ -188,6 +196,7 @@ class Totals:
         tables = task.all_of(batches)
         results: list[str] = []
         out = Gathering()
+        notices = Notices()
         if tables:
             dictionary = Dictionary()
             dictionary.encode_texts(self.texts)  # in the order of their ids
@@ -199,14 +208,16 @@ class Totals:
                 if self.grouping.functions[key[0]][0] != "count":
                     values = np.searchsorted(self.ids, values).astype(np.uint32)
                 counted.append((groups, values, sums))
-            table = _results(self.grouping, counted, dictionary)
+            with gathering(notices):
+                table = _results(self.grouping, counted, dictionary)
             group = len(self.grouping.group)
             distinct, place = np.unique(table[:, group:], return_inverse=True)
             table[:, group:] = place.reshape(table[:, group:].shape)
             results = dictionary.texts(distinct).to_pylist()
             out.add(me, RESULT, (0, NONE, NONE, table.shape[1]), table)
         yield from out.take()
-        told = {"partition": me, "results": results}
+        dropped = sum(notice.count for notice in notices.by_code.values())
+        told = {"partition": me, "results": results, "dropped": dropped}
         yield report_of(me, json.dumps(told).encode())
 
 

@@ -41,6 +41,7 @@ from corollary.engines.spark.task import (
     by_partition,
 )
 from corollary.engines.spark.terms import TermTable
+from corollary.engines.spark.tuning import tuning
 from corollary.engines.spark.views import Select, Shortened
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE
@@ -353,7 +354,7 @@ class Base:
                 missing[held.key(workspace, predicate)] = places
             if missing and None in missing.values():
                 for predicate, count in held.counts.items():
-                    if count <= _ALONG and predicate not in held.whole:
+                    if count <= tuning.prefetched_facts_limit and predicate not in held.whole:
                         missing[held.key(workspace, predicate)] = None
                         done.append(partial(held.whole.add, predicate))
             if missing:
@@ -423,9 +424,6 @@ class Base:
             self.workspace.united(frames),
             Combine(operation, self.workspace.make),
         )
-
-
-_ALONG = 1_000  # facts of a predicate that are fetched with others
 
 
 def _not_known(

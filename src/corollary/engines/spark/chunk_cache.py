@@ -9,12 +9,13 @@ auxiliary relations), takes longer than a small update. So both are kept, in a f
     ID-…/      a part: chunks as Parquet
 
 An update that changes little writes the first two, and goes on with the parts that were there.
-Parts are read when a job first needs them. Nothing here is needed: without it, tables are read.
+Parts are read when a job first needs them, but compared with their checksums before. Nothing here
+is needed: without it, or where a byte is wrong, tables are read.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,19 +25,21 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from corollary.core.checksum import checksum, matches, seal, unseal
 from corollary.core.dictionary import Dictionary
 from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.base import Base, Held, Part, Workspace
 from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.local import address
 from corollary.engines.spark.packing import ARROW, DERIVED, SCHEMA, Key, batch_of
 from corollary.engines.spark.task import by_partition
+from corollary.engines.spark.tuning import tuning
 from corollary.engines.spark.write import written
 from corollary.lang.stratify import Predicate
 
-_FORMAT = 1
-_PARTS = 12  # that sets may be made of: every look-up reads all of them
+_FORMAT = 2
+_OURS = re.compile(r"[0-9a-f]{32}(\.json|\.arrow|-[0-9]+)")  # names of files and folders
 _TERMS = 10_000  # that the driver knew
-_FEW = 1_000_000  # facts beside the parts
 
 Sets = Mapping[str, SparkFacts]
 
@@ -48,7 +51,11 @@ def save(workspace: Workspace, folder: Path, name: str, sets: Sets, about: Any) 
     """
     few = sum(len(facts.small) + len(facts.removed) for facts in sets.values())
     parts, new = _parts(sets)
-    if few > _FEW or len({held for found in parts.values() for held, _ in found}) > _PARTS:
+    if (
+        few > tuning.cached_chunks_facts_limit
+        or len({held for found in parts.values() for held, _ in found})
+        > tuning.cached_chunks_parts_limit
+    ):
         return False
     try:
         _write(workspace, folder, name, sets, parts, new, about)
@@ -99,8 +106,9 @@ def _write(
     ):
         for batch in batches:
             out.write_batch(batch)
-    described["sizes"] = _sizes(folder, [f"{name}.arrow", *holders])
-    (folder / f"{name}.json").write_text(json.dumps(described), encoding="utf-8")
+    files = _files(folder, [f"{name}.arrow", *holders])
+    described["files"] = {file: checksum(folder / file) for file in files}
+    (folder / f"{name}.json").write_text(seal(described), encoding="utf-8")
 
 
 def load(workspace: Workspace, folder: Path, name: str) -> tuple[dict[str, SparkFacts], Any] | None:
@@ -109,9 +117,13 @@ def load(workspace: Workspace, folder: Path, name: str) -> tuple[dict[str, Spark
     The workspace must not have numbered any relation.
     """
     try:
-        described = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        places = [f"{name}.arrow", *described["parts"]]
-        if described["format"] != _FORMAT or described["sizes"] != _sizes(folder, places):
+        described = unseal((folder / f"{name}.json").read_bytes())
+        if described["format"] != _FORMAT:
+            return None
+        files = described["files"]
+        if {*files} != {*_files(folder, [f"{name}.arrow", *described["parts"]])}:
+            return None
+        if not all(matches(folder / file, expected) for file, expected in files.items()):
             return None
         with pa.memory_map(str(folder / f"{name}.arrow")) as source:
             tables = by_partition(pa.ipc.open_file(source).read_all().to_batches())
@@ -135,19 +147,20 @@ def load(workspace: Workspace, folder: Path, name: str) -> tuple[dict[str, Spark
 def clean(folder: Path, name: str) -> None:
     """Remove what sets of other names are made of, and these are not."""
     try:
-        described = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        described = unseal((folder / f"{name}.json").read_bytes())
         needed = {f"{name}.json", f"{name}.arrow", *described["parts"]}
     except (OSError, ValueError, KeyError):
         needed = set()
     for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.name not in needed:
+        if entry.name not in needed and _OURS.fullmatch(entry.name):
             _remove(entry)
 
 
 def _discard(folder: Path, name: str) -> None:
     """Remove what was written under a name."""
     for entry in folder.glob(f"{name}*"):
-        _remove(entry)
+        if _OURS.fullmatch(entry.name):
+            _remove(entry)
 
 
 def _remove(entry: Path) -> None:
@@ -203,8 +216,8 @@ def _holders(
     names = workspace.predicates({key for found in counts.values() for key in found})
     holders = {}
     for place, found in counts.items():
-        uri = (folder / place).resolve().as_uri()
-        frame = workspace.once(workspace.session.read.schema(SCHEMA).parquet(uri))
+        reader = workspace.session.read.schema(SCHEMA)
+        frame = workspace.once(reader.parquet(address(folder / place)))
         base = Base.of(
             workspace,
             [frame],
@@ -222,14 +235,13 @@ def _terms(dictionary: Dictionary) -> dict[int, str]:
     return dictionary.known(_TERMS) if isinstance(dictionary, PartialDictionary) else {}
 
 
-def _sizes(folder: Path, places: Iterable[str]) -> dict[str, int]:
-    """The sizes of files, and of those in folders."""
-    found = {}
-    for place in places:
-        path = folder / place
-        for file in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
-            found[file.relative_to(folder).as_posix()] = file.stat().st_size
-    return found
+def _files(folder: Path, places: Iterable[str]) -> list[str]:
+    """Files, and those in folders."""
+    return [
+        file.relative_to(folder).as_posix()
+        for path in (folder / place for place in places)
+        for file in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])
+    ]
 
 
 def _named(names: Mapping[Key, Predicate], keys: Iterable[Sequence[int]]) -> frozenset[Predicate]:

@@ -24,7 +24,7 @@ from corollary.engines.spark.aggregates import groups_of, instances_rule
 from corollary.engines.spark.base import Workspace
 from corollary.engines.spark.components import components, reconnected
 from corollary.engines.spark.counts import CountsOfRows, SparkCounts
-from corollary.engines.spark.evaluate import FINISH, QUESTIONS, Evaluation, RoundReport
+from corollary.engines.spark.evaluate import Evaluation, RoundReport
 from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
 from corollary.engines.spark.frames import read, read_distinct, read_few, write
 from corollary.engines.spark.lookups import Lookups
@@ -38,14 +38,8 @@ from corollary.engines.spark.translate import (
     body_readings,
     delta_readings,
 )
+from corollary.engines.spark.tuning import tuning
 from corollary.lang.stratify import Predicate
-
-# Facts that the driver keeps: some megabytes, and less time than a few jobs.
-SMALL = 250_000
-# Edges that one task can hold: 8 bytes each, and as much to index them.
-EDGES = 5_000_000
-# Pairs of closures and components that the driver makes, for each fact that it keeps.
-_MOST = 20
 
 
 class SparkEngine:
@@ -54,9 +48,11 @@ class SparkEngine:
     `embedded` makes the engine of tasks and of the driver. Sets of at most `small` facts are kept
     on the driver; others are cut into `partitions`. The driver finishes when at most `finish` facts
     wait to be exchanged; relations of at most `tiny` facts are sent everywhere, and so are at most
-    `edges` edges of a linear recursion. One task finds the components of as many edges. `terms` is
-    the table (id, term) of a dictionary that has only some of them: tasks then answer filters
-    themselves if more than `asked` terms are in question.
+    `edges` edges of a linear recursion. Facts of `replicated` predicates are sent everywhere even
+    where rules derive them, up to a limit: those of a schema, so that rules about it join locally.
+    One task finds the components of as many edges. `terms` is the table (id, term) of a dictionary
+    that has only some of them: tasks then answer filters themselves if more than `asked` terms are
+    in question.
     """
 
     def __init__(
@@ -65,26 +61,30 @@ class SparkEngine:
         embedded: Embedded,
         session: SparkSession | None = None,
         *,
-        small: int = SMALL,
+        small: int | None = None,
         partitions: int | None = None,
         finish: int | None = None,
         tiny: int | None = None,
-        edges: int = EDGES,
+        edges: int | None = None,
+        replicated: Collection[Predicate] = (),
         terms: DataFrame | None = None,
-        asked: int = QUESTIONS,
+        asked: int | None = None,
         on_report: Callable[[RoundReport], None] | None = None,
     ) -> None:
         self.dictionary = dictionary
+        if small is None:
+            small = tuning.driver_facts_limit
         self.workspace = Workspace(
             lambda: session or build_session(config=STEADY), dictionary, embedded, small, partitions
         )
-        self._finish = min(small, FINISH) if finish is None else finish
+        self._finish = min(small, tuning.driver_finish_facts_limit) if finish is None else finish
         if terms is not None:
             self.workspace.terms = TermTable(self.workspace, terms)
-        self._asked = asked
+        self._asked = tuning.driver_terms_limit if asked is None else asked
         self._tiny = tiny
-        self._edges = edges
-        self._most = _MOST * small
+        self.replicated = frozenset(replicated)
+        self._edges = tuning.task_edges_limit if edges is None else edges
+        self._most = tuning.driver_pairs_ratio * small
         self.on_report = on_report
         self.reports: list[RoundReport] = []
 
@@ -460,6 +460,7 @@ class SparkEngine:
             rules if recursive else (),
             self._tiny,
             groups=groups,
+            replicated=self.replicated,
         )
 
     def _add(

@@ -41,15 +41,10 @@ from corollary.engines.spark.task import (
     narrow,
 )
 from corollary.engines.spark.terms import TermTable
+from corollary.engines.spark.tuning import tuning
 from corollary.engines.spark.views import Select
 
 Operands = Sequence[tuple[str, SparkFacts, int]]  # name, facts, kind of chunks
-
-# The driver finishes when so few facts wait to be sent; what they join with is looked up by key.
-FINISH = 20_000
-# Terms in question that the driver looks at itself, where the others are in a table.
-QUESTIONS = 20_000
-_ROUNDS = 64  # of the driver; a recursion that goes on for longer returns to the tasks
 
 
 @dataclass(frozen=True)
@@ -99,8 +94,8 @@ class Evaluation:
     compared: Collection[Column] = ()  # whose terms tasks are told
     counted: bool = False
     whole: bool = True  # whether all instances are wanted, not just those with new facts
-    finish: int = FINISH
-    most_asked: int = QUESTIONS
+    finish: int = field(default_factory=lambda: tuning.driver_finish_facts_limit)
+    most_asked: int = field(default_factory=lambda: tuning.driver_terms_limit)
     on_round: Callable[[RoundReport, int], None] | None = None
     reports: list[RoundReport] = field(default_factory=list)
     _told: Terms | None = None  # terms that tasks compare
@@ -363,7 +358,10 @@ class Evaluation:
                             placed.setdefault(number, []).append(part)
             merged = {number: np.concatenate(rows) for number, rows in placed.items()}
             waiting = {number: rows for number, rows in merged.items() if len(rows)}
-            if sum(map(len, waiting.values())) > self.finish or rounds == _ROUNDS:
+            if (
+                sum(map(len, waiting.values())) > self.finish
+                or rounds >= tuning.driver_rounds_limit
+            ):
                 break
         return self._put_back(
             waiting, done, new, homes, results, local, instances, time.perf_counter() - start
@@ -440,7 +438,9 @@ class Evaluation:
                 looked[key[0]] = together(looked[key[0]], ids)
         if not wanted:
             return local.facts({})
-        found = self.workspace.collected(self.workspace.over(frame, Fetch(STATE, wanted)))
+        replicated = frozenset(key for key in wanted if plan.placed[key[0]].place == EVERYWHERE)
+        fetch = Fetch(STATE, wanted, replicated=replicated)
+        found = self.workspace.collected(self.workspace.over(frame, fetch))
         return local.facts({key[0]: [rows] for key, rows in found.items()})
 
 

@@ -188,7 +188,8 @@ class SparkFacts:
         self, lost: SparkFacts, gained: SparkFacts, *, shared: SparkFacts | None = None
     ) -> SparkFacts:
         """Without some of its facts, and with some that it has not."""
-        return self.difference(lost).union(gained)
+        left = self.difference(lost)
+        return left.union(gained.apart_from(left))
 
     def only(self, predicates: Collection[Predicate]) -> SparkFacts:
         """The facts of these predicates; wide ones stand for all that they cover."""

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 
 from corollary.engines.spark import hadoop
+from corollary.engines.spark.local import address
 from corollary.errors import InvalidInput
 
 _QUIET = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
@@ -35,7 +36,7 @@ def write_folder(frame: DataFrame, folder: str, suffix: str, pieces: Pieces | No
     path.parent.mkdir(parents=True, exist_ok=True)
     made = path.parent / f".{path.name}-{uuid.uuid4().hex}"
     try:
-        rows = _write(frame, made.as_uri(), pieces)
+        rows = _write(frame, address(made), pieces)
         _name_files(made, suffix)
         if not rows and pieces is not None:
             _write_first_line(made / f"part-00000.{suffix}", pieces)

@@ -20,10 +20,8 @@ from corollary.core.ids import Contained, in_order, together
 from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.task import ANY
+from corollary.engines.spark.tuning import tuning
 from corollary.lang.stratify import Predicate
-
-# Ids that a look-up may ask for: with more, a plan of local steps takes less time.
-MANY = 1_000_000
 
 Wanted = dict[Predicate, dict[int, Ids] | None]
 
@@ -94,7 +92,7 @@ class Lookups:
                 ):
                     return None
                 steps.append((search, pattern))
-            if max(_size(wanted), _size(also)) > MANY:
+            if max(_size(wanted), _size(also)) > tuning.lookup_keys_limit:
                 return None
             view = self._view(self._facts, wanted, "f")
             more = None if self._extra is None else self._view(self._extra, also, "x")
@@ -114,7 +112,7 @@ class Lookups:
                 column, ids = _least(pattern, search.values)
                 if not self._want(wanted, self._negative, pattern, column, ids):
                     return None
-        if _size(wanted) > MANY:
+        if _size(wanted) > tuning.lookup_keys_limit:
             return None
         self._foresee()
         return self._view(self._facts, {}, "f"), self._view(self._negative, wanted, "n")

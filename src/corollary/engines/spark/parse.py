@@ -50,6 +50,8 @@ class Part(Protocol):
     prefixes: Any
     error: Any
     failed: int | None
+    notices: Any
+    vocabulary: Any
 
 
 class Reader(Protocol):
@@ -112,6 +114,9 @@ class Blocks:
             "error": _told(part.error),
             "failed": part.failed,
             "seconds": time.perf_counter() - started,
+            "notices": part.notices,
+            # What is deleted has no effect anyway.
+            "vocabulary": ({}, [], []) if self._mark else part.vocabulary,
         }
         yield block(
             number, REPORT, -1, sum(rows for _, rows in counts.values()), pickle.dumps(report)

@@ -13,7 +13,7 @@ relations, properties and classes are numbers, as ids are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,16 +21,16 @@ import numpy as np
 from corollary.core.compile import Argument, Condition
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.packing import NONE, Key
+from corollary.engines.spark.tuning import tuning
 
 TRIPLE_NUMBER = 0  # of the relation of triples
 AUXILIARY = "x"  # the operand whose relations are auxiliary
 ASKED = "q"  # the operand of what the driver is asked
 
+_GIVEN = "fndobhpe"  # operands whose relations are those of facts
+
 EVERYWHERE = -1  # a place: all partitions
 DRIVER = -1  # a partition: the driver
-
-# A relation of so many facts is sent everywhere if that saves a step.
-TINY = 10_000
 
 
 @dataclass(frozen=True)
@@ -194,12 +194,20 @@ class Planner:
     """Cuts clauses into steps; `size` estimates how many facts a source has."""
 
     def __init__(
-        self, plan: Plan, size: Callable[[Source], int], *, tiny: int = TINY, derived: set[Source]
+        self,
+        plan: Plan,
+        size: Callable[[Source], int],
+        *,
+        tiny: int | None = None,
+        derived: set[Source],
+        replicated: Collection[tuple[int, ...]] = (),
     ) -> None:
+        """`replicated` are keys, without columns, of relations that every partition has."""
         self.plan = plan
         self._size = size
-        self._tiny = tiny
+        self._tiny = tuning.broadcast_facts_limit if tiny is None else tiny
         self._derived = derived  # sources that steps add to
+        self._replicated = frozenset(replicated)
         self._auxiliary = 0
 
     def add(self, clause: Clause, *, final: bool = True, cut: bool = False) -> None:
@@ -216,11 +224,17 @@ class Planner:
             common = [v for v in shared if all(v in n.variables for n in bound)]
             if common or not (shared or any(a.variables for a in keyed)):
                 key = min(common, key=lambda v: (self._cost(keyed, v), v)) if common else None
+                if (wide := self._to_reduce(body, keyed, keyed, key)) is not None:
+                    body = self._reduced(clause, body, keyed, wide)
+                    continue
                 self._emit(clause, clause.head, body, negated, keyed, key, final, cut)
                 return
             variables = {v for a in keyed for v in a.variables}
             most = max(variables, key=lambda v: (*self._gain(keyed, bound, v), -v))
             group = [a for a in keyed if most in a.variables]
+            if (wide := self._to_reduce(body, keyed, group, most)) is not None:
+                body = self._reduced(clause, body, keyed, wide)
+                continue
             if len(group) == 1 and len(keyed) > 1:
                 # nothing joins: the smallest relation is sent everywhere
                 spread.add(min(keyed, key=lambda a: self._size(a.source)))
@@ -239,11 +253,46 @@ class Planner:
             body = [made, *(a for a in body if a not in group)]
             negated = [n for n in negated if n not in checked]
 
+    def _to_reduce(
+        self, body: list[AtomOf], keyed: list[AtomOf], group: list[AtomOf], key: int | None
+    ) -> AtomOf | None:
+        """An atom over all triples that would be shuffled by its object, where few need to be.
+
+        That is where relations which are everywhere tell the properties.
+        """
+        for atom in group:
+            if self.plan.wide(atom.source.operand)[1] != atom.source or key is None:
+                continue
+            if key in atom.arguments[:1] or key not in atom.variables:
+                continue
+            if self._telling(body, keyed, atom):
+                return atom
+        return None
+
+    @staticmethod
+    def _telling(body: list[AtomOf], keyed: list[AtomOf], atom: AtomOf) -> list[AtomOf]:
+        """The relations everywhere that tell which properties an atom over all triples has."""
+        property_ = atom.arguments[1]
+        return [a for a in body if a not in keyed and property_ >= 0 and property_ in a.variables]
+
+    def _reduced(
+        self, clause: Clause, body: list[AtomOf], keyed: list[AtomOf], atom: AtomOf
+    ) -> list[AtomOf]:
+        """Replace an atom of the body by its semi-join, made where the triples are."""
+        telling = self._telling(body, keyed, atom)
+        inside = atom.variables.union(*(a.variables for a in telling))
+        made = self._aux(sorted(inside))
+        self._emit(clause, made, [atom, *telling], [], [atom], None, False, True)
+        return [made if a is atom else a for a in body]
+
     def _anywhere(self, atom: AtomOf) -> bool:
         """Whether an atom is better read from a relation that every partition has."""
-        if not atom.variables:
+        if not atom.variables or self._is_replicated(atom.source):
             return True
         return atom.source not in self._derived and self._size(atom.source) <= self._tiny
+
+    def _is_replicated(self, source: Source) -> bool:
+        return source.operand in _GIVEN and source.key[:3] in self._replicated
 
     def _free(self, atom: AtomOf, clause: Clause) -> bool:
         """Whether a negated atom is read from a relation that every partition has."""

@@ -24,6 +24,24 @@ if TYPE_CHECKING:
 STEADY = {"spark.sql.adaptive.enabled": "false"}
 
 
+class _Process:
+    """Whether Spark belongs to the process that this one was forked from.
+
+    Both would talk over the same connection to Java, and read each other's answers.
+    """
+
+    inherited = False
+
+    def after_fork(self) -> None:
+        context = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
+        self.inherited = context is not None and context.SparkContext._gateway is not None
+
+
+_process = _Process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.after_fork)
+
+
 def build_session(
     master: str = "local[*]",
     *,
@@ -49,6 +67,12 @@ def build_session(
             hint='run `pip install "corollary[spark]"`',
         ) from error
 
+    if _process.inherited:
+        raise OperationFailed(
+            "E408",
+            "the parent of this process has started Spark, which a forked child cannot use",
+            "start Spark in the child only, or start children by spawn instead of fork",
+        )
     if SparkContext._gateway is None:  # the Java process that outlives a session is not there yet
         _prepare_environment(master)
     builder = SparkSession.builder.master(master).appName(application)

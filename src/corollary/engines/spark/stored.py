@@ -13,10 +13,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from corollary.engines.spark.tuning import tuning
+
 __all__ = ["DataFrame", "SparkSession"]
 
 TERM_COLUMNS = "id long, term string, hash long"
-_LATER = 1_000_000  # rows of later versions that every task may have
 
 
 def arguments(width: int) -> list[str]:
@@ -89,7 +90,7 @@ def current_facts(rows: DataFrame, width: int) -> DataFrame:
     chosen = [*keys, "(last & 2) != 0 AS explicit", "(last & 1) != 0 AS deleted"]
     if not later:
         alive = rows
-    elif later <= _LATER and min(sizes) == most:
+    elif later <= tuning.broadcast_later_rows_limit and min(sizes) == most:
         new = rows.where(f.col("version") > most).groupBy(*keys).agg(last).selectExpr(*chosen)
         same = [f.col(f"old.{key}").eqNullSafe(f.col(f"new.{key}")) for key in keys]
         old = rows.where(f.col("version") == most).alias("old")

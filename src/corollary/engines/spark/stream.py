@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from corollary.engines.spark.failures import said, told
+from corollary.engines.spark.local import address
 
 _SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 
@@ -45,11 +46,11 @@ class Watch:
             session.readStream.format("binaryFile")
             .schema(_SCHEMA)
             .option("maxFilesPerTrigger", most)
-            .load(folder.resolve().as_uri())
+            .load(address(folder))
             .select("path", "modificationTime")
         )
         writer = frame.writeStream.foreachBatch(self._batch).option(
-            "checkpointLocation", checkpoint.resolve().as_uri()
+            "checkpointLocation", address(checkpoint)
         )
         if once:
             writer = writer.trigger(availableNow=True)

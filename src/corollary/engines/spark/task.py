@@ -33,7 +33,7 @@ from corollary.engines.spark.packing import (
     report_of,
     reports_of,
 )
-from corollary.engines.spark.plan import ASKED, DRIVER, EVERYWHERE, TRIPLE_NUMBER, Plan
+from corollary.engines.spark.plan import ASKED, DRIVER, EVERYWHERE, TRIPLE_NUMBER, Plan, Source
 from corollary.lang.stratify import Predicate
 
 Batches = Iterator[pa.RecordBatch]
@@ -209,6 +209,7 @@ class Round:
                 elif source.operand == "r":
                     self._results(out, source.key, rows, counts)
                 else:
+                    rows = self._unknown(local, full, source, rows)
                     self._place(source.operand, source.key, rows, me, mine, foreign)
             delta = local.facts(mine).difference(full)
             full = full.union(delta)
@@ -248,6 +249,17 @@ class Round:
         }
         yield from out.take()
         yield report_of(me, json.dumps(report).encode())
+
+    def _unknown(self, local: Local, full: Any, source: Source, rows: Ids) -> Ids:
+        """The rows that other partitions may not know.
+
+        What this one knows of a relation that is everywhere was sent wherever it is read.
+        """
+        if not self.plan.is_placed(source, EVERYWHERE):
+            return rows
+        number = self.plan.place(source, EVERYWHERE)
+        new = local.facts({number: [rows]}).difference(full)
+        return new.rows(local.numbers[number]) if len(new) else rows[:0]
 
     def _results(self, out: Gathering, key: Key, rows: Ids, counts: Numbers | None) -> None:
         extra = 0
@@ -527,12 +539,15 @@ class Fetch:
     kind: int
     wanted: Mapping[Key, Mapping[int, Ids] | Ids | None]
     number: int = 0  # whom the answers are for
+    replicated: frozenset[Key] = frozenset()  # tables that all partitions have, read from one
 
     def __call__(self, batches: Batches) -> Batches:
         out, contained = Gathering(), Contained()
         subjects: dict[Key, Ids] = {}
-        for _, kind, key, rows in chunks_of(batches):
+        for partition, kind, key, rows in chunks_of(batches):
             if kind != self.kind or key not in self.wanted:
+                continue
+            if partition and key in self.replicated:
                 continue
             wanted = self.wanted[key]
             if isinstance(wanted, np.ndarray):

@@ -19,11 +19,11 @@ from corollary.core.terms import term_of
 from corollary.engines.spark.answers import ByValue, Number, Texts
 from corollary.engines.spark.packing import SCHEMA, STATE
 from corollary.engines.spark.task import Fetch
+from corollary.engines.spark.tuning import tuning
 
 if TYPE_CHECKING:
     from corollary.engines.spark.base import Workspace
 
-_OTHERS = 100_000  # literals that the driver looks at
 _VALUES = (0, 2**32 - 1, 2**32 - 1, 2)
 
 
@@ -81,8 +81,8 @@ class TermTable:
         """Literals that are not strings without escapes, and texts that stand for their values."""
         is_string = f.col("term").endswith('"') & ~f.col("term").contains("\\")
         rows = self._terms.where(f.col("term").startswith('"') & ~is_string)
-        few = rows.limit(_OTHERS + 1).toArrow()
-        if few.num_rows > _OTHERS:
+        few = rows.limit(tuning.driver_literals_limit + 1).toArrow()
+        if few.num_rows > tuning.driver_literals_limit:
             return None
         return _keys(few["id"].to_pylist(), few["term"].to_pylist())
 

@@ -7,7 +7,7 @@ before, and the values for which filters hold, which tasks ask it for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import combinations
@@ -26,6 +26,7 @@ from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.filters import Column, compared
 from corollary.engines.spark.packing import NONE, Key
 from corollary.engines.spark.plan import ASKED, AUXILIARY, AtomOf, Clause, Plan, Planner, Source
+from corollary.engines.spark.tuning import tuning
 from corollary.lang.stratify import Predicate
 
 _FRESH = 1 << 16  # variables that a rule does not have are numbered from here on
@@ -54,6 +55,7 @@ class Translation:
     asked: dict[Key, Asked] = field(default_factory=dict)
     compared: set[Column] = field(default_factory=set)  # whose terms filters compare
     groups: Mapping[Grouping, Predicate] = field(default_factory=dict)  # facts of `g`
+    replicated: Collection[Predicate] = ()  # predicates whose facts every task has
 
     def __post_init__(self) -> None:
         self.plan = Plan(self.workspace.type_id)
@@ -61,9 +63,15 @@ class Translation:
         wide = any(p.wide for r in self.recursive for p in (r.head, *r.body))
         if wide:  # any of them may be derived as another one
             derived |= {self.source("f", p) for r in self.recursive for p in r.body}
-        options = {} if self.tiny is None else {"tiny": self.tiny}
-        self.planner = Planner(self.plan, self._size, derived=derived, **options)
         self._sizes: dict[Source, int] = {}
+        replicated = {
+            key
+            for key in (self.workspace.key(p, 0)[:3] for p in self.replicated)
+            if self._is_replicated(key)
+        }
+        self.planner = Planner(
+            self.plan, self._size, tiny=self.tiny, derived=derived, replicated=replicated
+        )
         self._questions: dict[CompiledExpression | Question, Key] = {}
         self._asking: set[tuple[Key, Source, int]] = set()
         for rule in self.recursive:
@@ -71,6 +79,17 @@ class Translation:
             if wide and home.key[0] == 0:
                 home = self.plan.wide("f")[1]
             self.plan.homes[home] = self.plan.place(home, 0)
+
+    def _is_replicated(self, relation: tuple[int, ...]) -> bool:
+        """Whether every task may have the facts of a relation, in each of the operands."""
+        most = max(
+            (
+                sum(n for key, n in self._counts_of(facts).items() if key[:3] == relation)
+                for facts in self.operands.values()
+            ),
+            default=0,
+        )
+        return most <= tuning.replicated_facts_limit
 
     def source(self, letter: str, pattern: Pattern) -> Source:
         """What an atom reads."""
@@ -93,14 +112,18 @@ class Translation:
         return found
 
     def _count(self, facts: SparkFacts, key: Key) -> int:
-        counts = self._counts.get(id(facts))
-        if counts is None:
-            counts = self._counts[id(facts)] = counted_by_key(facts)
+        counts = self._counts_of(facts)
         if key[0] == 0 and key[1] == NONE:
             return sum(n for k, n in counts.items() if k[0] == 0)
         if key[0] == 0 and key[1] == self.workspace.type_id and key[2] == NONE:
             return sum(n for k, n in counts.items() if k[0] == 0 and k[2] != NONE)
         return counts.get(key, 0)
+
+    def _counts_of(self, facts: SparkFacts) -> dict[Key, int]:
+        counts = self._counts.get(id(facts))
+        if counts is None:
+            counts = self._counts[id(facts)] = counted_by_key(facts)
+        return counts
 
     _counts: dict[int, dict[Key, int]] = field(default_factory=dict)
 
@@ -193,7 +216,7 @@ class Translation:
         """An atom that need only match somehow: its variables that the rule binds."""
         found = self.planner._aux(sorted(v for v in atom.variables if v < bound))
         numbered = max((*atom.variables, bound - 1)) + 1
-        self.planner.add(Clause(found, (atom,), (), numbered), final=False)
+        self.planner.add(Clause(found, (atom,), (), numbered), final=False, cut=True)
         return found
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from corollary.core.checksum import name_by_content
+from corollary.engines.spark.local import address
+
 ROWS = 1 << 22  # in a file of facts, about 40 MB
 _QUIET = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 
@@ -34,19 +37,21 @@ def write_facts(
 
 def read_files(session: SparkSession, files: Iterable[Path], schema: str) -> DataFrame:
     """The rows of Parquet files; columns that a file does not have are null."""
-    paths = [file.resolve().as_uri() for file in files]
+    paths = [address(file) for file in files]
     if not paths:
         return session.createDataFrame([], schema)
     return session.read.schema(schema).parquet(*paths)
 
 
 def written(frame: DataFrame, folder: Path, name: str, *, compression: str = "zstd") -> list[str]:
-    """Write a frame into a folder of its own; the names of the files."""
-    target = folder.resolve() / name
-    frame.write.option("compression", compression).option(_QUIET, "false").parquet(target.as_uri())
+    """Write a frame into a folder of its own; the names of the files, with their checksums."""
+    target = folder / name
+    writer = frame.write.option("compression", compression).option(_QUIET, "false")
+    writer.parquet(address(target))
     for checksum in target.glob(".*.crc"):
         checksum.unlink()
-    return [f"{name}/{file.name}" for file in sorted(target.glob("*.parquet"))]
+    files = [name_by_content(file) for file in sorted(target.glob("*.parquet"))]
+    return [f"{name}/{file.name}" for file in files]
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -33,6 +33,7 @@ def build(
     master: str | None = None,
     session: SparkSession | None = None,
     on_error: OnError = "fail",
+    limit_input_bytes: int | None = None,
     message: str | None = None,
     partitions: int | None = None,
     on_progress: OnProgress | None = None,
@@ -44,6 +45,7 @@ def build(
     Arrow, pandas or Polars, or an rdflib graph. `rules` are rule sets by name, `.dl` files and
     programs. Without a `session` the one that runs is used, or one is started at `master`.
     `on_progress` is told of every stage and round. A build that fails leaves nothing.
+    `limit_input_bytes` bounds the bytes of each file after decompression.
 
     With `mode="hybrid"` only the explicit facts are stored, and the answers to patterns about
     schemas and to those of `materialize`; all others are derived when they are asked for.
@@ -62,6 +64,7 @@ def build(
         master=master,
         session=session,
         on_error=on_error,
+        limit_input_bytes=limit_input_bytes,
         message=message,
         partitions=partitions,
         on_progress=on_progress,
@@ -79,6 +82,7 @@ def update(
     master: str | None = None,
     session: SparkSession | None = None,
     on_error: OnError = "fail",
+    limit_input_bytes: int | None = None,
     keep_labels: bool = False,
     message: str | None = None,
     batch: str | None = None,
@@ -105,6 +109,7 @@ def update(
         master=master,
         session=session,
         on_error=on_error,
+        limit_input_bytes=limit_input_bytes,
         keep_labels=keep_labels,
         message=message,
         batch=batch,

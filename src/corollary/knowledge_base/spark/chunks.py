@@ -11,6 +11,7 @@ from typing import Any
 from corollary.algorithms.maintain import Maintainer
 from corollary.engines.spark import chunk_cache
 from corollary.engines.spark.base import Workspace
+from corollary.knowledge_base.general import GeneralMaintainer
 from corollary.knowledge_base.ontology import Specialized
 from corollary.store import Snapshot, Writer
 from corollary.store.layout import CHUNKS
@@ -20,7 +21,7 @@ _EXPLICIT, _ALL = "explicit", "all"
 
 def save(workspace: Workspace, writer: Writer, kept: Any) -> None:
     """Keep the facts of a maintainer for the commit that is being made, if there is room."""
-    if type(kept) not in (Maintainer, Specialized):
+    if type(kept) not in (Maintainer, Specialized, GeneralMaintainer):
         return  # a hybrid one, whose facts are few
     folder = writer.store.path / CHUNKS
     sets = {_EXPLICIT: kept.explicit, _ALL: kept.all_facts}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count as numbered_from
+from itertools import zip_longest
 from typing import Any, NoReturn
 
+from corollary.core.notices import Notices
 from corollary.core.terms import term_of
 from corollary.engines.spark import encode, parse
 from corollary.engines.spark.blocks import REPORT
@@ -19,9 +22,10 @@ from corollary.knowledge_base.spark.parts import SourceReader, part_of_program
 from corollary.knowledge_base.spark.sources import Inputs, SplitOf
 from corollary.knowledge_base.spark.stages import Stage, Stages, skew
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLES_NAME, Constant
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Constant
 from corollary.rdf.splits import Split
 from corollary.rdf.triples import SAMPLES, Skipped
+from corollary.rdf.vocabulary import note_imports, note_unread
 from corollary.store.layout import WIDTH
 from corollary.store.term_hash import hashes
 
@@ -47,12 +51,32 @@ class Loaded:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     skipped: int = 0
     samples: tuple[Skipped, ...] = ()
+    notices: Notices = field(default_factory=Notices)
     _kept: list[DataFrame] = field(default_factory=list)
 
     @property
     def terms(self) -> DataFrame:
         """The new terms: id, term, hash."""
         return self.numbered.terms(hashes)
+
+    def repeated(self, facts: Iterable[Atom]) -> list[Atom]:
+        """Those of some facts over constants of the program that were read more than once."""
+        wanted: dict[tuple[object, ...], Atom] = {}
+        for fact in facts:
+            name = TRIPLES_NAME if fact.relation == TRIPLE else fact.relation
+            wanted[name, *(self.constants[term] for term in fact.constants())] = fact
+        if not wanted:
+            return []
+        # One filter by the ids in each column, which lets through little else.
+        columns = [*zip_longest(*wanted, fillvalue=None)]
+        names = self.facts.columns[: len(columns)]
+        frame = self.facts.select(*names)
+        for name, values in zip(names, columns, strict=True):
+            known = [value for value in dict.fromkeys(values) if value is not None]
+            condition = frame[name].isin(known)
+            frame = frame.where(condition | frame[name].isNull() if None in values else condition)
+        counts = Counter(tuple(v for v in row if v is not None) for row in frame.collect())
+        return [fact for row, fact in wanted.items() if counts[row] > 1]
 
     def release(self) -> None:
         """Let Spark forget what it has kept."""
@@ -119,6 +143,7 @@ def load(
         prefixes,
         skipped,
         samples,
+        _notices(reports, program),
         [parsed, numbered.frame, facts],
     )
 
@@ -210,6 +235,24 @@ def _raise(error: tuple[Any, ...], reports: Sequence[Mapping[str, Any]], split: 
     raise make(
         code, message, hint, file=file, line=_line(reports, split, line), column=column
     ) from None
+
+
+def _notices(reports: Sequence[Mapping[str, Any]], program: Program) -> Notices:
+    """What the driver warns of, from what the tasks have seen."""
+    notices = Notices()
+    counts: dict[str, int] = {}
+    imported: set[str] = set()
+    ontologies: set[str] = set()
+    for report in reports:
+        notices.extend(report["notices"])
+        found, documents, headers = report["vocabulary"]
+        for term, count in found.items():
+            counts[term] = counts.get(term, 0) + count
+        imported.update(documents)
+        ontologies.update(headers)
+    note_unread(counts, program, notices)
+    note_imports(imported, ontologies, notices)
+    return notices
 
 
 def _skipped(reports: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[Skipped, ...]]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.notices import Notices
 from corollary.core.tables import Tables, encode, joined
 from corollary.core.terms import term_of
 from corollary.errors import CorollaryError, InvalidInput
@@ -20,6 +21,7 @@ from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE, Variable
 from corollary.rdf.splits import Part, PartReader, Split
+from corollary.rdf.vocabulary import vocabulary_of_columns
 
 TABLE = "table"  # the format of splits that are tables of facts
 RELATION = "predicate"  # the column of a DataFrame that names the relation
@@ -38,12 +40,17 @@ class SourceReader(PartReader):
             return super().files(splits)
         reader = DataReader(Dictionary(), {}, self.arities)
         try:
-            tables = [found for split in splits for found in reader.sources([split.path])]
+            tables = [
+                found
+                for split in splits
+                for found in reader.sources([split.path], limit_input_bytes=self.limit)
+            ]
         except CorollaryError as error:
             return Part(pa.array([], pa.large_string()), {}, error=error, failed=0)
         return part_of(
             joined([found for found in tables if not isinstance(found, Program)]),
             reader.dictionary,
+            reader.notices,
         )
 
     def frame(self, table: pa.Table, name: str, scope: str = "") -> Part:
@@ -61,7 +68,7 @@ class SourceReader(PartReader):
         return part_of(joined(parts), reader.dictionary)
 
 
-def part_of(tables: Tables, dictionary: Dictionary) -> Part:
+def part_of(tables: Tables, dictionary: Dictionary, notices: Notices | None = None) -> Part:
     """Facts that are encoded already, by a dictionary that has no other terms."""
     found: dict[str, list[Sequence[Ids]]] = {}
     for predicate, rows in tables.items():
@@ -74,7 +81,10 @@ def part_of(tables: Tables, dictionary: Dictionary) -> Part:
         name: [np.concatenate(column) for column in zip(*parts, strict=True)]
         for name, parts in found.items()
     }
-    return Part(dictionary.texts_from(0), facts)
+    vocabulary = vocabulary_of_columns(facts.get(TRIPLES_NAME, ()), dictionary)
+    return Part(
+        dictionary.texts_from(0), facts, notices=notices or Notices(), vocabulary=vocabulary
+    )
 
 
 def part_of_program(program: Program) -> Part:

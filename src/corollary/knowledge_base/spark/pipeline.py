@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from corollary.core.notices import gathering
 from corollary.core.partial import PartialDictionary
 from corollary.engines.spark import hadoop, stored
 from corollary.engines.spark.evaluate import RoundReport
 from corollary.engines.spark.failures import explained
+from corollary.engines.spark.local import address
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, write_facts, write_terms
 from corollary.errors import InvalidInput
 from corollary.knowledge_base import distributed
+from corollary.knowledge_base.axioms import axiom_texts
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.patterns import read_pattern
+from corollary.knowledge_base.persistence import is_empty
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
 from corollary.knowledge_base.spark.built import Built
@@ -36,6 +39,8 @@ from corollary.lang.syntax import TRIPLES_NAME, TYPE
 from corollary.rdf.triples import OnError
 from corollary.store import Statistics, Store, Writer
 from corollary.store.commits import Count
+from corollary.store.marker import remove_store
+from corollary.store.places import local_path
 from corollary.store.term_hash import hashes
 
 
@@ -49,11 +54,13 @@ def build(
     master: str | None,
     session: SparkSession | None,
     on_error: OnError,
+    limit_input_bytes: int | None,
     message: str | None,
     partitions: int | None,
     on_progress: OnProgress | None,
 ) -> Built:
     """See `corollary.knowledge_base.spark.build`."""
+    address(local_path(path))  # fails at once if Spark cannot write there
     check_mode(mode, "rules", patterns)
     program = read_rules(rules)
     stages = Stages(on_progress)
@@ -74,17 +81,18 @@ def build(
     make = partial(kept_by, materialize=kept) if mode == "hybrid" else None
     with steady(session), _created(path, mode) as store:
         writer = store.writer()
-        reader = SourceReader(on_error, arities=program.arities)
+        reader = SourceReader(on_error, limit=limit_input_bytes, arities=program.arities)
         loaded = load(session, inputs, program, reader, stages, first=0, terms=None, cores=cores)
         try:
             writer.reserve(loaded.width)
             terms = add_terms(session, writer, loaded, stages)
-            with stages.stage("materialize") as stage:
+            with stages.stage("materialize") as stage, gathering(loaded.notices):
                 done, dictionary = derived(
                     session, loaded, program, terms, stages, partitions, make
                 )
                 _measure(stage, done)
             with stages.stage("commit") as stage, explained("commit"):
+                asserted = loaded.repeated(program.axioms)
                 add_new_terms(writer, dictionary)
                 found = _write(session, writer, loaded, done, stage, cores)
                 chunks.save(done.engine.workspace, writer, done.keeper)
@@ -103,9 +111,11 @@ def build(
                 seconds=stages.seconds,
             )
             version = writer.commit(
-                program=program.without_facts(),
+                program=program,
+                asserted=axiom_texts(asserted),
                 prefixes={**loaded.prefixes, **program.prefixes},
                 statistics=statistics,
+                mode=mode,
                 materialize=[Printer().atom(pattern) for pattern in kept],
                 kind="build",
                 message=message or "",
@@ -114,6 +124,7 @@ def build(
             done.engine.release()
         finally:
             loaded.release()
+    loaded.notices.warn()
     return Built(
         version,
         statistics.explicit,
@@ -253,7 +264,9 @@ def materialize(
         reader = SourceReader(on_error, keep_labels=True, arities=rules.arities)
         loaded = load(session, inputs, rules, reader, stages, first=0, terms=None, cores=cores)
         terms = loaded.terms
-        done, dictionary = derived(session, loaded, rules, terms, stages, None)
+        with gathering(loaded.notices):
+            done, dictionary = derived(session, loaded, rules, terms, stages, None)
+    loaded.notices.warn()
     if new := dictionary.new_terms:
         columns = list(zip(*new, strict=True))
         made = pa.table({"id": pa.array(columns[0]), "term": pa.array(columns[1], pa.string())})
@@ -272,14 +285,25 @@ def materialize(
 
 @contextmanager
 def _created(path: str | Path, mode: str) -> Iterator[Store]:
-    """A new store, of which nothing is left if what follows fails."""
-    there = Path(path).is_dir()
+    """A new store, of which nothing is left if what follows fails.
+
+    An empty one, such as an interrupted build leaves, is used as it is.
+    """
+    if is_empty(path):
+        store = Store.open(path)
+        store.begin_again()
+        yield store
+        return
+    folder = local_path(path)
+    there = folder.is_dir()
     store = Store.create(path, mode=mode)
     try:
         yield store
     except BaseException:
-        for entry in Path(path).iterdir() if there else [Path(path)]:
-            shutil.rmtree(entry, ignore_errors=True)
+        with suppress(OSError):
+            remove_store(folder)
+            if not there:
+                folder.rmdir()
         raise
 
 

@@ -7,6 +7,7 @@ when it is asked (`hybrid`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -165,7 +166,7 @@ class SparkStore:
             return None
         patterns = [self._pattern(text) for text in snapshot.commit.materialize]
         explicit = self._facts.where("explicit").drop("explicit")
-        program = snapshot.program
+        program = snapshot.program.without_facts()
         options = {"terms": self._terms, **self._options}
         return Unfolded(explicit, program, patterns, self._dictionary, **options)
 
@@ -231,4 +232,9 @@ def _asking() -> Iterator[None]:
     except OperationFailed as error:
         if error.code != "E540":
             raise
+        if raised := _TOO_LARGE.search(error.message):
+            raise OperationFailed("E567", raised[1]) from None
         raise OperationFailed("E563", error.message) from None
+
+
+_TOO_LARGE = re.compile(r"\bE567: (.*)")  # what a function of terms raised in a task

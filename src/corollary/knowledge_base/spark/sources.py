@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode, joined
-from corollary.errors import InvalidInput
+from corollary.errors import UNREADABLE, InvalidInput
 from corollary.files.facts import is_table
 from corollary.knowledge_base.data import DataReader, paths_of
 from corollary.knowledge_base.spark.parts import TABLE, part_of
@@ -141,7 +141,7 @@ def _here(source: Any, found: Inputs, arities: Mapping[str, int]) -> Part:
     reader = DataReader(Dictionary(), found.prefixes, arities)
     tables = [part for part in reader.sources([source]) if not isinstance(part, Program)]
     found.prefixes = {**reader.prefixes, **found.prefixes}
-    return part_of(joined(tables), reader.dictionary)
+    return part_of(joined(tables), reader.dictionary, reader.notices)
 
 
 def _packed(
@@ -181,7 +181,9 @@ def _size(path: Path) -> int:
         return os.path.getsize(path)
     except OSError as error:
         reason = error.strerror or error
-        raise InvalidInput("E301", f"cannot read {path}: {reason}", file=str(path)) from None
+        raise InvalidInput(
+            "E301", f"cannot read {path}: {reason}", UNREADABLE, file=str(path)
+        ) from None
 
 
 def _is_remote(source: str) -> bool:

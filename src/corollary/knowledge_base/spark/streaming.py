@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.notices import Notices, gathering
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.rdf import formats
@@ -64,6 +65,7 @@ def stream(
     once: bool = False,
     most: int = 1000,
     on_error: OnError = "fail",
+    limit_input_bytes: int | None = None,
     on_commit: OnCommit | None = None,
     on_begin: Callable[[Any], None] | None = None,
 ) -> None:
@@ -78,7 +80,7 @@ def stream(
     folder = Path(folder)
     if not folder.is_dir():
         raise InvalidInput("E541", f"there is no folder {folder} to watch", file=str(folder))
-    changes = _Changes(Path(path), engine, on_error, on_commit)
+    changes = _Changes(Path(path), engine, on_error, limit_input_bytes, on_commit)
     watch = Watch(
         started(session, master or "local[2]"),
         folder,
@@ -112,11 +114,17 @@ class _Changes:
     """Applies batches; the knowledge base stays open between them."""
 
     def __init__(
-        self, path: Path, engine: str, on_error: OnError, on_commit: OnCommit | None
+        self,
+        path: Path,
+        engine: str,
+        on_error: OnError,
+        limit_input_bytes: int | None,
+        on_commit: OnCommit | None,
     ) -> None:
         self._path = path
         self._engine = engine
         self._on_error = on_error
+        self._limit = limit_input_bytes
         self._on_commit = on_commit
         self._kb: KnowledgeBase | None = None
 
@@ -128,7 +136,9 @@ class _Changes:
         for place, group in enumerate(_groups(known)):
             if place <= done:
                 continue
-            inserted, deleted = self._read(group)
+            with gathering(Notices()) as notices:
+                inserted, deleted = self._read(group)
+            notices.warn()
             version, came, went = self._commit(inserted, deleted, f"{batch}/{place}", group)
             if self._on_commit is not None:
                 names = [file.name for file in group]
@@ -149,10 +159,16 @@ class _Changes:
         """What is inserted and deleted."""
         kind = kind_of(group[0])
         if kind == "patch":
-            return _net(group[0])
+            return _net(group[0], self._limit)
         dictionary = Dictionary()
         # Labels are kept, so that a file can delete what another one inserted.
-        found = formats.read(group, dictionary, on_error=self._on_error, keep_labels=True)
+        found = formats.read(
+            group,
+            dictionary,
+            on_error=self._on_error,
+            keep_labels=True,
+            limit_input_bytes=self._limit,
+        )
         table = _table(found, dictionary)
         return (table, table.slice(0, 0)) if kind == "insert" else (table.slice(0, 0), table)
 
@@ -183,11 +199,11 @@ class _Changes:
         return changes.version, changes.inserted.num_rows, changes.deleted.num_rows
 
 
-def _net(path: Path) -> tuple[pa.Table, pa.Table]:
+def _net(path: Path, limit_input_bytes: int | None) -> tuple[pa.Table, pa.Table]:
     """What a patch inserts and deletes, all its transactions together: the last word counts."""
     dictionary = Dictionary()
     last: dict[tuple[str, ...], bool] = {}
-    for transaction in read_patch(path, dictionary):
+    for transaction in read_patch(path, dictionary, limit_input_bytes=limit_input_bytes):
         for added, triples in transaction.requests:
             columns = [dictionary.texts(column).to_pylist() for column in triples.columns]
             last.update((row, added) for row in zip(*columns, strict=True))

@@ -9,6 +9,8 @@ from typing import Any
 
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.changes import Changes
+from corollary.core.notices import gathering
+from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark import hadoop, stored
 from corollary.engines.spark.engine import SparkEngine
@@ -17,7 +19,8 @@ from corollary.engines.spark.on_demand import read_on_demand
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, union, write_facts
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.ontology import Specialized
+from corollary.knowledge_base.axioms import Axioms, axiom_texts, axioms_of
+from corollary.knowledge_base.distributed import maintained
 from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
@@ -30,10 +33,10 @@ from corollary.knowledge_base.spark.sessions import cores_of, started, steady
 from corollary.knowledge_base.spark.sources import Inputs, gathered
 from corollary.knowledge_base.spark.stages import OnProgress, Stages
 from corollary.knowledge_base.stored import Difference, counted
+from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE
-from corollary.rdf.specialize import is_specializable
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE, Atom
 from corollary.rdf.triples import OnError
 from corollary.store import Snapshot, Statistics, Store, Writer
 from corollary.store.layout import DELETED
@@ -57,6 +60,7 @@ def update(
     master: str | None,
     session: SparkSession | None,
     on_error: OnError,
+    limit_input_bytes: int | None,
     keep_labels: bool,
     message: str | None,
     batch: str | None,
@@ -81,9 +85,9 @@ def update(
         arities=arities,
     )
     inserted, deleted = gather(insert), gather(delete, name="x")
-    before, added, removed = _programs(snapshot, inserted, deleted, add_rules, remove_rules)
+    before, added, removed, stated = _programs(snapshot, inserted, deleted, add_rules, remove_rules)
     program = before.removed(*removed).added(*added)
-    reader = SourceReader(on_error, keep_labels, arities | dict(program.arities))
+    reader = SourceReader(on_error, keep_labels, limit_input_bytes, arities | dict(program.arities))
     with steady(session):
         loaded = load(
             session,
@@ -102,9 +106,13 @@ def update(
             terms = add_terms(session, writer, loaded, stages)
             dictionary = dictionary_of(loaded, terms)
             engine = SparkEngine(dictionary, ColumnarEngine, session, terms=terms)
-            with stages.stage("update") as stage, explained("update"):
-                difference, done, kept = _maintained(
-                    engine, snapshot, loaded, before, added, removed, algorithm
+            with (
+                stages.stage("update") as stage,
+                explained("update"),
+                gathering(loaded.notices),
+            ):
+                difference, done, kept, axioms = _maintained(
+                    engine, snapshot, loaded, before, added, removed, stated, algorithm
                 )
                 statistics = done.statistics
                 assert statistics is not None, "an update has statistics"
@@ -124,8 +132,10 @@ def update(
                     dict(statistics.derivations),
                     stages.seconds,
                 )
+                same = program == before and stated == snapshot.program.axioms
                 version = writer.commit(
-                    program=None if program == before else program,
+                    program=None if same else program.with_axioms(stated),
+                    asserted=axiom_texts(axioms.asserted),
                     prefixes={**loaded.prefixes, **before.prefixes},
                     statistics=made,
                     message=message or "",
@@ -136,6 +146,7 @@ def update(
             if engine is not None:
                 engine.release()
             loaded.release()
+    loaded.notices.warn()
     return Built(
         version,
         made.explicit,
@@ -160,9 +171,13 @@ def _maintained(
     before: Program,
     added: tuple[Any, ...],
     removed: tuple[Any, ...],
+    stated: frozenset[Atom],
     algorithm: str,
-) -> tuple[Difference, Changes[Any], Any]:
-    """What the version differs by after the changes that were loaded, and what keeps it."""
+) -> tuple[Difference, Changes[Any], Any, Axioms[Any]]:
+    """The difference after the changes that were loaded, what was done, the reasoner, the axioms.
+
+    `stated` are the axioms of the program afterwards.
+    """
     gone = sum(count for name, count in loaded.rows.items() if name.startswith(GONE))
     if algorithm == "auto" and _CHECKED < gone <= snapshot.statistics.explicit // _SHARE:
         algorithm = "fp"
@@ -181,8 +196,7 @@ def _maintained(
             rows = _facts(engine, snapshot)
             found = (*engine.read_stored(rows, snapshot.statistics.relations), None)
         explicit, known, complete = found
-        make = Specialized if is_specializable(before) else Maintainer
-        kept = make(
+        kept = maintained(
             before,
             explicit,
             engine,
@@ -194,9 +208,11 @@ def _maintained(
         if isinstance(kept, Maintainer):
             kept.begin()
     inserted, deleted = (_changed(engine, loaded, gone=gone) for gone in (False, True))
-    asked = Changes(inserted, deleted, added, removed)
+    axioms, asked = axioms_of(
+        snapshot, lambda atoms: engine.facts(encode(atoms, engine.dictionary)), engine.dictionary
+    ).change(stated, Changes(inserted, deleted, added, removed), explicit)
     done = kept.update(asked)
-    return Difference.of(done, asked, explicit, kept.explicit), done, kept
+    return Difference.of(done, asked, explicit, kept.explicit), done, kept, axioms
 
 
 def _facts(engine: Any, snapshot: Snapshot) -> DataFrame:
@@ -270,16 +286,22 @@ def _programs(
     deleted: Inputs,
     add_rules: Rules | Iterable[Rules],
     remove_rules: Rules | Iterable[Rules],
-) -> tuple[Program, tuple[Any, ...], tuple[Any, ...]]:
-    """The program before, and the rules that come and go."""
-    before = snapshot.program
+) -> tuple[Program, tuple[Any, ...], tuple[Any, ...], frozenset[Atom]]:
+    """The rules before, those that come and go, and the axioms afterwards."""
+    before = snapshot.program.without_facts()
     if len(deleted.program.rules) or len(deleted.program.constraints):
         raise InvalidInput("E341", "expected facts to delete, found rules", "use --remove-rules")
     new = read_rules(add_rules) | inserted.program
     old = read_rules(remove_rules)
     added = tuple(rule for rule in _statements(new) if rule not in before)
     removed = tuple(rule for rule in _statements(old) if rule not in new)
-    return before, added, removed
+    axioms = snapshot.program.axioms
+    for axiom in old.axioms - axioms:
+        text = Printer(before.prefixes).atom(axiom)
+        raise InvalidInput(
+            "E307", f"the program has no axiom {text}", "use --delete for facts of the data"
+        )
+    return before, added, removed, (axioms - old.axioms) | new.axioms
 
 
 def _statements(program: Program) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ RULE_SETS = ("rhodf", "rdfs", "owl-horst", "owl-rl")
 
 @cache
 def rules(name: str) -> Program:
-    """The rule set of a name; `RULE_SETS` has them all.
+    """The rule set of a name, with its axioms; `RULE_SETS` has them all.
 
     >>> print(rules("rhodf").rules[0].name)
     rdfs2
@@ -39,4 +39,4 @@ def rules(name: str) -> Program:
             f"did you mean {close}? There are {', '.join(RULE_SETS)}" if close else hint,
         )
     file = resources.files(__package__) / f"{name}.dl"
-    return Program.parse(Source(f"{name}.dl", file.read_text(encoding="utf-8")))
+    return Program.parse(Source(f"{name}.dl", file.read_text(encoding="utf-8"))).with_axioms()

@@ -1,0 +1,126 @@
+"""Ctrl-C: ends the work wherever it is, and says what is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+# Seconds after which an interruption is repeated that did not arrive: Python drops what a signal
+# raises while it runs the callback of a weak reference, or frees an object.
+AGAIN = 0.5
+
+
+class Repeater:
+    """Sends a signal to the main thread again, from another thread, until it is closed.
+
+    A signal that came after the old handler is back would end the process.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def send(self) -> None:
+        """Send the signal; nothing after `close`."""
+        with self._lock:
+            if not self._closed:
+                signal.pthread_kill(threading.main_thread().ident or 0, self._number)
+
+    def close(self) -> None:
+        """Send no more; what was sent is delivered when this returns."""
+        with self._lock:
+            self._closed = True
+        time.sleep(0)  # a system call: pending signals are delivered when it returns
+
+
+class CtrlC(KeyboardInterrupt):
+    """The exception of Ctrl-C inside `interruptible`.
+
+    A class of its own, because CPython remembers a plain `KeyboardInterrupt` that leaves
+    `exec` of a string (`dataclass` and `namedtuple` call it while modules are imported), even if
+    it is handled later, and then ends the process by the signal instead of its exit status.
+    """
+
+
+class _Interrupt:
+    """The last Ctrl-C: whether it was raised, and whether its exception was handled."""
+
+    def __init__(self) -> None:
+        self.raised = False
+        self.handled = threading.Event()
+        self.repeater = Repeater(signal.SIGINT)
+
+
+_interrupt = _Interrupt()
+
+
+@contextlib.contextmanager
+def leaving(outcome: Callable[[], str]) -> Iterator[None]:
+    """Let the message of a Ctrl-C say what the work inside leaves behind."""
+    interrupt = _interrupt
+    try:
+        yield
+    except BaseException as error:
+        if not (interrupt.raised or isinstance(error, KeyboardInterrupt)):
+            raise
+        interrupt.handled.set()
+        raise CtrlC(outcome()) from None
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the work inside, wherever it is.
+
+    Compiled code and libraries may turn the exception of a signal into one of their own, such as
+    `SystemError`. Whatever leaves the block after Ctrl-C is therefore a `KeyboardInterrupt`.
+    """
+    global _interrupt
+    interrupt = _interrupt = _Interrupt()
+
+    def repeat() -> None:
+        if not interrupt.handled.wait(AGAIN):
+            interrupt.repeater.send()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if not interrupt.handled.is_set():
+            interrupt.raised = True
+            threading.Thread(target=repeat, daemon=True).start()
+            raise CtrlC
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        with silenced(KeyboardInterrupt):
+            yield
+    except BaseException as error:
+        if interrupt.raised and not isinstance(error, KeyboardInterrupt):
+            raise CtrlC from error
+        raise
+    finally:
+        interrupt.handled.set()
+        interrupt.repeater.close()
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def silenced(kind: type[BaseException]) -> Iterator[None]:
+    """Print nothing where Python drops an exception of this kind: the signal is repeated."""
+    before = sys.unraisablehook
+
+    def report(unraisable: sys.UnraisableHookArgs) -> None:
+        if not issubclass(unraisable.exc_type, kind):
+            before(unraisable)
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

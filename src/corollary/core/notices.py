@@ -1,0 +1,126 @@
+"""What a load or a commit does that its user may not expect: one warning for each kind.
+
+Readers and engines report with `note` while they work. Whoever carries out a load or a commit
+gathers these reports, and warns once for each code when the work is done. Reports outside of a load
+or a commit, such as those of an explanation that evaluates an aggregate again, are dropped.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from corollary.errors import CorollaryWarning
+
+_HINTS = {
+    "W101": "the names of graphs are dropped",
+    "W102": "load the imported documents too",
+    "W103": "no effect with these rules",
+    "W104": "a value of another type than the others leaves its group without a result",
+    "W105": "it was read as a fact: delete the row if it names the columns",
+}
+
+
+@dataclass
+class Notice:
+    """How often something happened, and where it did first."""
+
+    count: int = 0
+    file: str | None = None
+    detail: str = ""
+    terms: dict[str, int] = field(default_factory=dict)  # counts by term, of W103
+
+
+class Notices:
+    """Reports by code."""
+
+    def __init__(self) -> None:
+        self.by_code: dict[str, Notice] = {}
+
+    def add(self, code: str, count: int, *, file: str | None = None, detail: str = "") -> None:
+        """Count something; the first place and detail are kept."""
+        if not count:
+            return
+        known = self.by_code.setdefault(code, Notice(0, file, detail))
+        known.count += count
+        if code == "W103":
+            known.terms[detail] = known.terms.get(detail, 0) + count
+
+    def extend(self, other: Notices) -> None:
+        """Count what others have counted."""
+        for code, notice in other.by_code.items():
+            if notice.terms:
+                for term, count in notice.terms.items():
+                    self.add(code, count, file=notice.file, detail=term)
+            else:
+                self.add(code, notice.count, file=notice.file, detail=notice.detail)
+
+    def warnings(self) -> list[CorollaryWarning]:
+        """One warning for each code.
+
+        >>> notices = Notices()
+        >>> notices.add("W101", 2, file="data.nq")
+        >>> print(*notices.warnings())
+        W101: 2 statements of named graphs are merged into one graph (in data.nq); the names of\
+ graphs are dropped
+        """
+        return [
+            CorollaryWarning(
+                code, _message(code, found), _HINTS[code], count=found.count, file=found.file
+            )
+            for code, found in sorted(self.by_code.items())
+        ]
+
+    def warn(self) -> None:
+        """Warn through Python's `warnings`, and forget."""
+        if not self.by_code:
+            return
+        found = self.warnings()
+        self.by_code = {}
+        for warning in found:
+            warnings.warn(warning, stacklevel=4)
+
+
+def _message(code: str, found: Notice) -> str:
+    one, many = {
+        "W101": ("statement of a named graph is merged", "statements of named graphs are merged"),
+        "W102": ("owl:imports is not followed", "owl:imports are not followed"),
+        "W103": ("axiom is read by no rule", "axioms are read by no rule"),
+        "W104": ("group of an aggregate has no result", "groups of aggregates have no result"),
+        "W105": ("table begins with what looks", "tables begin with what looks"),
+    }[code]
+    end = {"W101": " into one graph", "W105": " like a header"}.get(code, "")
+    text = f"{found.count:,} {one if found.count == 1 else many}{end}"
+    if found.terms:
+        by_term = sorted(found.terms.items(), key=lambda item: (-item[1], item[0]))
+        shown = ", ".join(f"{term} {count:,}" for term, count in by_term[:10])
+        return f"{text}: {shown}{', …' if len(by_term) > 10 else ''}"
+    detail = f": {found.detail}" if found.detail else ""
+    return f"{text}{detail}" + (f" (in {found.file})" if found.file else "")
+
+
+_current: ContextVar[Notices | None] = ContextVar("notices", default=None)
+
+
+def note(code: str, count: int, *, file: str | None = None, detail: str = "") -> None:
+    """Report something to whoever gathers reports."""
+    notices = _current.get()
+    if notices is not None:
+        notices.add(code, count, file=file, detail=detail)
+
+
+class gathering:  # noqa: N801  used like a function; a generator would take twice as long
+    """Have everything inside report to `notices`."""
+
+    __slots__ = ("_notices", "_token")
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+
+    def __enter__(self) -> Notices:
+        self._token = _current.set(self._notices)
+        return self._notices
+
+    def __exit__(self, *raised: object) -> None:
+        _current.reset(self._token)

@@ -1,0 +1,57 @@
+"""The thresholds that choose between the driver and tasks of Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corollary.core.tuning import register, threshold
+
+
+@dataclass
+class SparkThresholds:
+    """Sizes at which Spark's driver hands work to tasks, or broadcasts what they need."""
+
+    driver_facts_limit: int = threshold(
+        250_000, "facts", "of a set that the driver keeps: some MB, and less time than a few jobs"
+    )
+    driver_pairs_ratio: int = threshold(
+        20, "pairs", "of closures and components that the driver makes, per fact that it keeps"
+    )
+    task_edges_limit: int = threshold(
+        5_000_000, "edges", "that one task can hold: 8 bytes each, and as much for their index"
+    )
+    broadcast_facts_limit: int = threshold(10_000, "facts", "of a relation sent to all tasks")
+    replicated_facts_limit: int = threshold(
+        5_000_000,
+        "facts",
+        # As `task_edges_limit`: 8 bytes each, and as much for their index.
+        "of a relation of a schema that every task has, even if rules derive it",
+    )
+    driver_finish_facts_limit: int = threshold(
+        20_000, "facts", "the driver finishes when at most this many wait to be exchanged"
+    )
+    driver_rounds_limit: int = threshold(
+        64, "rounds", "of the driver; a longer recursion returns to the tasks", minimum=1
+    )
+    driver_terms_limit: int = threshold(
+        20_000, "terms", "that the driver compares itself where the others are in a table"
+    )
+    driver_literals_limit: int = threshold(100_000, "literals", "that the driver looks at")
+    lookup_keys_limit: int = threshold(
+        1_000_000, "keys", "of one look-up: with more, a plan of local steps takes less time"
+    )
+    prefetched_facts_limit: int = threshold(
+        1_000, "facts", "of a predicate that are fetched along with others"
+    )
+    cached_chunks_facts_limit: int = threshold(
+        1_000_000, "facts", "outside the chunks, above which no chunk cache is written"
+    )
+    cached_chunks_parts_limit: int = threshold(
+        12, "parts", "of cached sets: every look-up reads all of them"
+    )
+    broadcast_later_rows_limit: int = threshold(
+        1_000_000, "rows", "of later versions that are sent to every task"
+    )
+
+
+tuning = register("spark", SparkThresholds())

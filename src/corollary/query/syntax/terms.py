@@ -1,0 +1,157 @@
+"""Terms: IRIs with their base and prefixes, literals, variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from corollary.core.terms import LANG_STRING
+from corollary.lang.syntax import IRI, XSD, Constant, Literal, Variable
+from corollary.query.syntax.tokens import Cursor, Mistake, Token
+
+NUMBERS = ("integer", "decimal", "double")
+STRINGS = ("string", "long")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_PARTS = re.compile(r"([^:/?#]+:)?(//[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+
+
+def resolve(base: str | None, reference: str) -> str:
+    """An IRI reference resolved against a base (RFC 3986, section 5.2).
+
+    >>> resolve("http://e/a/b?q", "../c#d"), resolve("urn:x:y", "#z"), resolve(None, "a")
+    ('http://e/c#d', 'urn:x:y#z', 'a')
+    """
+    if not base or _SCHEME.match(reference):
+        return reference
+    scheme, authority, path, query, _ = _split(base)
+    _, own_authority, own_path, own_query, fragment = _split(reference)
+    if own_authority:
+        authority, path, query = own_authority, _without_dots(own_path), own_query
+    elif own_path:
+        if not own_path.startswith("/"):
+            folder = path[: path.rfind("/") + 1] if "/" in path else "/" if authority else ""
+            own_path = folder + own_path
+        path, query = _without_dots(own_path), own_query
+    elif own_query:
+        query = own_query
+    return f"{scheme}{authority}{path}{query}{fragment}"
+
+
+def _split(reference: str) -> tuple[str, ...]:
+    """The five parts of a reference, each with the signs that set it apart."""
+    match = _PARTS.fullmatch(reference)
+    assert match is not None, "every text matches"
+    return tuple(part or "" for part in match.groups())
+
+
+def _without_dots(path: str) -> str:
+    found: list[str] = []
+    parts = path.split("/")
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        if part in (".", ".."):
+            if part == ".." and len(found) > 1:
+                found.pop()
+            if last:
+                found.append("")
+        else:
+            found.append(part)
+    return "/".join(found)
+
+
+class TermParser(Cursor):
+    """Reads terms."""
+
+    def __init__(self, text: str, prefixes: Mapping[str, str] | None) -> None:
+        """Without prefixes, those that the text does not declare are taken for known."""
+        super().__init__(text)
+        self._prefixes = None if prefixes is None else dict(prefixes)
+        self._declared: dict[str, str] = {}
+        self.base: str | None = None
+
+    def prologue(self) -> None:
+        """BASE and PREFIX."""
+        while word := self.accept("BASE", "PREFIX"):
+            if word.kind == "BASE":
+                self.base = resolve(self.base, self.expect("iri").text[1:-1])
+                continue
+            name = self.token
+            if name.kind != "pname" or not name.text.endswith(":") or name.text.count(":") != 1:
+                raise self.unexpected("a prefix such as ex:")
+            self.advance()
+            self._declared[name.text[:-1]] = resolve(self.base, self.expect("iri").text[1:-1])
+
+    def iri(self) -> IRI:
+        """`<…>` or a prefixed name."""
+        token = self.token
+        if token.kind == "iri":
+            self.advance()
+            return IRI(resolve(self.base, token.text[1:-1]))
+        if token.kind != "pname":
+            raise self.unexpected("an IRI")
+        self.advance()
+        prefix, _, local = token.text.partition(":")
+        namespace = self._declared.get(prefix)
+        if namespace is None:
+            namespace = "" if self._prefixes is None else self._prefixes.get(prefix)
+        if namespace is None:
+            raise Mistake(
+                f"unknown prefix {prefix}:",
+                (token.start, token.start + len(prefix) + 1),
+                f"begin the query with PREFIX {prefix}: <…>",
+            )
+        return IRI(namespace + (_ESCAPE.sub(r"\1", local) if "\\" in local else local))
+
+    def variable(self) -> Variable:
+        """`?x` or `$x`."""
+        return Variable(self.expect("variable").text[1:])
+
+    def constant(self) -> Constant | None:
+        """An IRI or a literal, None if the current token begins neither."""
+        token = self.token
+        kind = token.kind
+        if kind in ("iri", "pname"):
+            return self.iri()
+        if kind in STRINGS:
+            return self._string()
+        if kind in NUMBERS:
+            self.advance()
+            return Literal(token.text, XSD + kind)
+        if kind in ("+", "-"):
+            return self.signed()
+        if kind in ("TRUE", "FALSE"):
+            self.advance()
+            return Literal(kind.lower(), XSD + "boolean")
+        return None
+
+    def signed(self) -> Literal | None:
+        """A number with a sign, None if no number follows the sign at once."""
+        if not self._is_signed():
+            return None
+        sign, number = self.advance(), self.advance()
+        return Literal(sign.text + number.text, XSD + number.kind)
+
+    def _is_signed(self) -> bool:
+        """Whether a number follows the current token, a sign, at once."""
+        end = self.token.end
+        number = self._read(end)
+        return number.kind in NUMBERS and number.start == end
+
+    def _string(self) -> Literal:
+        lexical = unquoted(self.advance())
+        if tag := self.accept("tag"):
+            return Literal(lexical, LANG_STRING, tag.text[1:])
+        if self.accept("^^"):
+            return Literal(lexical, self.iri().value)
+        return Literal(lexical)
+
+
+def unquoted(token: Token) -> str:
+    """The characters of a string."""
+    edge = 3 if token.kind == "long" else 1
+    inside = token.text[edge:-edge]
+    if "\\" not in inside:
+        return inside
+    return _ESCAPE.sub(lambda match: _CHARACTERS.get(match[1], match[1]), inside)

@@ -1,0 +1,1 @@
+"""Long random searches for wrong answers, crashes and broken limits (`make fuzz`)."""
