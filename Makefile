@@ -1,10 +1,10 @@
-# Everything runs inside .venv, which is made from requirements.lock (pinned, with hashes).
+# Everything runs inside .venv, created from requirements.lock (pinned, with hashes).
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# The first interpreter that is new enough and can make a virtual environment; `PYTHON=` overrides.
+# Use the first interpreter that is new enough and has venv; override with `PYTHON=`.
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in $(CANDIDATES); do \
@@ -13,35 +13,42 @@ PYTHON ?= $(shell for name in $(CANDIDATES); do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long fuzz lint bench docs lock clean
+.PHONY: help demo test test-fast test-long fuzz lint bench docs code-map lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: $(READY) ## the tour: what Corollary does, in a few minutes
+demo: $(READY) ## run the tour, a few minutes long
 	@$(BIN)/python -m corollary.cli.demo
 
-test: lint ## lint, then run the fast tests
+test: $(READY) ## lint and run the fast tests, side by side
+	@$(MAKE) --no-print-directory -j 2 lint test-fast
+
+test-fast: $(READY) ## run the fast tests alone
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
 
-test-long: $(READY) ## run the long tests: replays, random ontologies, faults, hostile inputs
-	$(BIN)/pytest -n 2 --dist loadgroup -m long
+test-long: $(READY) ## run the long tests: replays, faults, hostile inputs, all random cases
+	$(BIN)/pytest -n 2 --dist loadgroup -m "long or scaled"
 
-fuzz: $(READY) ## search for failures at random: make fuzz SECONDS=600 [SEED=1] [LANES="streams faults"]
+fuzz: $(READY) ## run randomized tests: make fuzz SECONDS=600 [SEED=1] [LANES="streams faults"]
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(LANES)
 
-lint: $(READY) ## formatting, style, types, import layers
+lint: $(READY) ## check formatting, style, types and import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.check_commits
 
 bench: $(READY) ## run the benchmarks
 	$(BIN)/python -m benchmarks
 
-docs: $(READY) ## build the documentation as a site in build/site
+docs: $(READY) ## build the documentation site in build/site
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 	@echo "See build/site/index.html"
+
+code-map: $(READY) ## generate docs/code-map.md from module docstrings
+	$(BIN)/python -m tools.code_map
 
 lock: ## pin the newest versions that pyproject.toml allows into requirements.lock
 	$(call require_python)
@@ -66,6 +73,6 @@ $(READY): requirements.lock pyproject.toml
 
 define require_python
 	@"$(PYTHON)" -c '$(USABLE)' >/dev/null 2>&1 || { \
-		echo "Python 3.11 or newer, with venv, is needed; tried: $(or $(PYTHON),$(CANDIDATES))." >&2; \
-		echo "Install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
+		echo "Python 3.11 or newer with venv is required; tried: $(or $(PYTHON),$(CANDIDATES))." >&2; \
+		echo "Install one, or set it: make PYTHON=/path/to/python" >&2; exit 1; }
 endef

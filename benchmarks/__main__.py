@@ -15,6 +15,7 @@ from benchmarks import (
     dag,
     dynamite,
     equality,
+    fence,
     graphs,
     growing,
     hybrid,
@@ -36,6 +37,7 @@ from benchmarks import (
     store,
     updates,
 )
+from benchmarks.fence_work import GROUPS
 from benchmarks.report import (
     DATA,
     RESULTS,
@@ -75,6 +77,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         peers,
         scaling,
         spark_graphs,
+        fence,
     )
 }
 
@@ -88,6 +91,8 @@ _PROGRESS = (
     "changed",
     "threads",
     "seconds",
+    "budget",
+    "measured",
     "skipped",
     "failed",
 )
@@ -95,36 +100,64 @@ _SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one benchmark, or all of them at a small scale; 1 if a result is wrong."""
-    options = command_line().parse_args(arguments)
+    """Run one benchmark, or all at a small scale; 1 for a wrong result or an exceeded budget."""
+    options = _parse(arguments)
     chosen = [BENCHMARKS[options.name]] if options.name else list(BENCHMARKS.values())
     rows: list[Row] = []
     for benchmark in chosen:
         scales = options.scale or (benchmark.scales if options.name else benchmark.small)
         print(f"{benchmark.name}: {benchmark.summary}", file=sys.stderr)
-        found: list[Row] = []
+        measured: list[Row] = []
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-        for row in benchmark.run(Options(scales, options.repeat, options.timeout, options.data)):
-            done = "  ".join(written(row[key]) for key in _PROGRESS if key in row)
-            print(f"  {done}", file=sys.stderr)
-            found.append(row)
+        for row in benchmark.run(
+            Options(
+                scales,
+                options.repeat,
+                options.timeout,
+                options.data,
+                options.only,
+                options.skip_spark,
+                options.check,
+            )
+        ):
+            progress = "  ".join(written(row[key]) for key in _PROGRESS if key in row)
+            print(f"  {progress}", file=sys.stderr)
+            measured.append(row)
         if not options.json:
-            print(f"\n{benchmark.name}: {benchmark.summary}\n\n{benchmark.text(found)}\n")
+            print(f"\n{benchmark.name}: {benchmark.summary}\n\n{benchmark.text(measured)}\n")
             sys.stdout.flush()
         if options.save is not None:
-            given = sys.argv[1:] if arguments is None else arguments
-            command = shlex.join(["corollary", "bench", *without_save(given)])
-            save(benchmark, found, command, load, options.save)
-        rows += found if options.name else [{"benchmark": benchmark.name, **row} for row in found]
+            words = sys.argv[1:] if arguments is None else arguments
+            command = shlex.join(["corollary", "bench", *without_save(words)])
+            save(benchmark, measured, command, load, options.save)
+        rows += (
+            measured if options.name else [{"benchmark": benchmark.name} | row for row in measured]
+        )
     if options.json:
         print(json.dumps(report(options.name or "all", rows)))
     else:
         print(written(machine()))
-    return 0 if all(row.get("correct") is not False for row in rows) else 1
+    failed = any(row.get("correct") is False or row.get("within") is False for row in rows)
+    return 1 if failed else 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the arguments, and reject options of `fence` for other benchmarks."""
+    parser = command_line()
+    options = parser.parse_args(arguments)
+    if options.name != fence.BENCHMARK.name:
+        for flag in ("only", "skip_spark", "check"):
+            if getattr(options, flag):
+                parser.error(f"--{flag.replace('_', '-')} is an option of the benchmark fence")
+    cases = [case for group in GROUPS.values() for case in group.cases]
+    for name in options.only:
+        if not fence.selected(cases, [name]):
+            parser.error(f"unknown case {name!r}; choose from {', '.join(cases)}")
+    return options
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The arguments."""
+    """Build the argument parser."""
     listed = "\n".join(
         f"  {b.name:14} {b.summary}"
         + (f" (scale: {b.unit}, {', '.join(map(short, b.scales))})" if b.scales else "")
@@ -133,7 +166,7 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="corollary bench",
         description="Measure Corollary and its peers on this machine.",
-        epilog=f"benchmarks:\n{listed}\n\nWithout a name, all are run at a small scale.",
+        epilog=f"benchmarks:\n{listed}\n\nWithout a name, all run at a small scale.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", choices=list(BENCHMARKS), help="the benchmark to run")
@@ -142,7 +175,11 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--repeat", type=int, default=3, metavar="N", help="the least of N times (default: 3)"
+        "--repeat",
+        type=int,
+        default=3,
+        metavar="N",
+        help="take the minimum of N times (default: 3)",
     )
     parser.add_argument(
         "--timeout",
@@ -154,7 +191,8 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", type=Path, default=DATA, metavar="DIR", help="real data (default: ../shared/data)"
     )
-    parser.add_argument(
+    destination = parser.add_mutually_exclusive_group()
+    destination.add_argument(
         "--save",
         type=Path,
         nargs="?",
@@ -162,27 +200,43 @@ def command_line() -> argparse.ArgumentParser:
         metavar="DIR",
         help="write NAME.json, NAME.txt and the plot NAME.svg (default: benchmarks/results)",
     )
+    destination.add_argument(
+        "--check",
+        type=Path,
+        nargs="?",
+        const=RESULTS,
+        metavar="DIR",
+        help="fence: compare with the saved budgets; exit status 1 if one is exceeded",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="fence: measure these cases only, or those that begin with NAME-",
+    )
+    parser.add_argument("--skip-spark", action="store_true", help="fence: omit the cases on Spark")
     return parser
 
 
 def without_save(arguments: Sequence[str]) -> list[str]:
-    """What was measured, whoever keeps it and where.
+    """Drop `--save` and its folder from the arguments.
 
     >>> without_save(["bf", "--save", "somewhere", "--scale", "2"])
     ['bf', '--scale', '2']
     """
-    kept: list[str] = []
+    remaining: list[str] = []
     before = ""
     for argument in arguments:
         folder = before == "--save" and not argument.startswith("-")
         if not folder and argument.partition("=")[0] != "--save":
-            kept.append(argument)
+            remaining.append(argument)
         before = argument
-    return kept
+    return remaining
 
 
 def sizes(text: str) -> tuple[int, ...]:
-    """Sizes from the command line.
+    """Parse sizes.
 
     >>> sizes("500k,1.5M")
     (500000, 1500000)
@@ -199,7 +253,7 @@ def size(text: str) -> int:
 
 
 def short(number: int) -> str:
-    """A size as the command line takes it.
+    """Format a size as the command line accepts it.
 
     >>> short(1_500), short(10_000_000)
     ('1500', '10M')

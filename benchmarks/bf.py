@@ -1,9 +1,9 @@
-"""Deletions by rematerialization, DRed and B/F: the shape of Table 2 of Motik et al. (2015).
+"""Deletions by rematerialization, DRed and B/F, as in Table 2 of Motik et al. (2015).
 
 The columns are those of the paper: |E⁻|, |I \\ I'|, seconds and derivations; |D| and the steps DR2,
 DR4, DR5 of DRed; |C|, backward chaining, saturation and deletion propagation of B/F. These run
-without modules, as in the paper; `auto` runs with them. The paper's rows stand beside ours: for
-data of the same kind, hundreds of times larger, on a server with two Xeon E5-2670 and 256 GB.
+without modules, as in the paper; `auto` uses modules. The figures of the paper, shown for
+comparison, are for similar data, hundreds of times larger, on two Xeon E5-2670 with 256 GB.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PAPER = {
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Each kind of data with each algorithm, then what the paper measured."""
+    """Measure each dataset with each algorithm, then yield the figures of the paper."""
     for case, (name, figures) in PAPER.items():
         if case == "LUBM" and (reason := lubm_one.missing(options.data)) is not None:
             yield {"case": case, "skipped": reason}
@@ -100,7 +100,7 @@ def loaded(case: str, scale: int, data: Path, dictionary: Dictionary) -> tuple[P
 
 
 def measured(kind: str, algorithm: str, scale: int, repeat: int, data: str) -> Row:
-    """The least milliseconds for each size of E⁻, with the counts of the paper."""
+    """Minimum milliseconds for each size of E⁻, with the counts of the paper."""
     dictionary = Dictionary()
     program, tables = loaded(kind, scale, Path(data), dictionary)
     kept = Maintained(
@@ -156,7 +156,7 @@ BENCHMARK = Benchmark(
                 "explicit",
                 "facts",
                 Column("explicit_deleted", "deleted"),
-                Column("deleted", "facts that go"),
+                Column("deleted", "facts lost"),
             ),
             across="algorithm",
             values=("milliseconds",),
@@ -174,7 +174,7 @@ BENCHMARK = Benchmark(
             (
                 "case",
                 Column("explicit_deleted", "deleted"),
-                Column("deleted", "facts that go"),
+                Column("deleted", "facts lost"),
                 Column("rematerialize seconds", "rematerialize"),
                 Column("dred seconds", "dred"),
                 Column("bf seconds", "bf"),

@@ -1,9 +1,9 @@
-"""The cases that benchmarks share: a program over tables, by one engine, measured.
+"""Cases that several benchmarks share: materialize a program over tables with one engine.
 
-Every repetition loads the facts anew, so that none finds indexes that an earlier one has made; only
-the materialization is timed. A run over the tables of `warm_up` comes first, for what is compiled
-on first use. `bytes_per_fact` is the peak during the materialization less what the process held
-before it had any data, by the facts of the materialization.
+Every repetition reloads the facts, so none uses indexes built by an earlier one; only the
+materialization is timed. A run over the tables of `warm_up` comes first and compiles code on first
+use. `bytes_per_fact` is the peak memory during the materialization, minus that of the process
+before loading any data, divided by the number of facts of the materialization.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def peer(
 
 
 def checked(row: Row, wanted: Mapping[str, int] | None) -> Row:
-    """The row with `correct`: whether it has the wanted facts of each predicate; None: unknown."""
+    """Add `correct`: whether the counts per predicate are as expected; None if unknown."""
     if "counts" not in row:
         return row
     return row | {"correct": None if wanted is None else row["counts"] == wanted}
 
 
 def speedup(ours: Row, peer: Row, time: str = "cpu_seconds") -> Row:
-    """How many times as many facts a second gives with the columnar engine."""
+    """The ratio of the rate of the columnar engine to that of the peer."""
     if not ours.get(time) or not peer.get(time) or not peer.get("derived"):
         return {}
     rate, peers = (row["derived"] / row[time] for row in (ours, peer))
@@ -72,7 +72,7 @@ def shown(row: Row) -> Row:
 
 
 class Case(Protocol):
-    """Facts that are loaded, and what is measured."""
+    """Loaded facts, and the operation to measure."""
 
     def run(self) -> None: ...
 
@@ -95,7 +95,7 @@ class Columnar:
 
     def describe(self) -> Row:
         facts, statistics = self.done.facts, self.done.statistics
-        # Reading all rows shows work that was put off, if there is any.
+        # Reading all rows includes deferred work.
         counts, time = timed(
             lambda: {tables.label(p): len(facts.rows(p)) for p in facts.predicates()}
         )
@@ -124,7 +124,7 @@ class Rounds:
 
 
 class Recursive:
-    """The pairs that `edge` connects, by a recursive query of DuckDB."""
+    """The closure of `edge` by a recursive query in DuckDB."""
 
     def __init__(self, threads: int, explicit: Tables) -> None:
         edges = explicit[Predicate("edge")]
@@ -149,7 +149,7 @@ def columnar(
     repeat: int = 1,
     modules: bool = False,
 ) -> Row:
-    """The columnar engine, by the rules unless modules are asked for."""
+    """The columnar engine, without modules unless requested."""
     load = partial(Columnar, Program.parse(program), threads, modules)
     row = measured(load, path, warm_up, repeat)
     return row | {"instances_per_second": row["instances"] / row["seconds"]}
@@ -166,7 +166,7 @@ def duckdb_recursive(path: str, warm_up: str, threads: int = 1, repeat: int = 1)
 
 
 def measured(load: Callable[[Tables], Case], path: str, warm_up: str, repeat: int) -> Row:
-    """Run the case as often as wanted, and describe it."""
+    """Run the case repeatedly, and describe it."""
     load(tables.load(warm_up)).run()
     gc.collect()
     forget_peak()

@@ -1,7 +1,8 @@
-"""What OWL 2 RL derives here and what `reasonable` derives, by kinds of triples.
+"""Compare the OWL 2 RL closures of Corollary and `reasonable`, by kinds of triples.
 
 `python -m benchmarks.closures FILE…` closes the union of RDF files with both and prints a table:
-for each kind of triple (its property, and what its subject and object are) how many only one has.
+for each kind of triple (its property, and the kinds of its subject and object), how many triples
+only one of the two derives.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SHOWN = 30  # kinds of triples
 
 
 def main(paths: Iterable[str]) -> int:
-    """Close the files and print what differs."""
+    """Close the files and print the differences."""
     graph = read(map(Path, paths))
     ours, theirs = by_corollary(graph), by_reasonable(graph)
     print(f"{len(graph):,} triples; corollary {len(ours):,}, reasonable {len(theirs):,}\n")
@@ -43,7 +44,7 @@ def main(paths: Iterable[str]) -> int:
 
 
 def read(paths: Iterable[Path]) -> set[Atom]:
-    """The triples of RDF files; the blank nodes of each are its own."""
+    """The triples of RDF files; blank nodes are local to each file."""
     found = set()
     for number, path in enumerate(paths):
         for quad in pyoxigraph.parse(path=path):
@@ -61,7 +62,7 @@ def _term(term: Any, number: int) -> Constant:
 
 
 def by_corollary(graph: set[Atom]) -> set[Atom]:
-    """The closure under the rules of OWL 2 RL as they are."""
+    """The closure under the rules of OWL 2 RL, unspecialized."""
     program, engine = corollary.rules("owl-rl"), ColumnarEngine(Dictionary())
     explicit = engine.facts(encode([*program.facts, *graph], engine.dictionary))
     facts = decode(materialize(program, explicit, engine).facts, engine.dictionary)
@@ -81,7 +82,7 @@ def by_reasonable(graph: set[Atom]) -> set[Atom]:
 
 
 def kind_of(fact: Atom) -> str:
-    """A triple with its terms by kind; those of the vocabularies stay.
+    """Replace the terms of a triple by their kinds, except for vocabulary terms.
 
     >>> from corollary.lang.syntax import TYPE
     >>> kind_of(Atom(TRIPLE, (IRI("a"), TYPE, IRI("b"))))

@@ -1,7 +1,7 @@
-"""A standalone cluster of Spark on this machine: a master and workers, each a process of its own.
+"""A standalone Spark cluster on this machine: a master and workers in separate processes.
 
-What is measured and tested on it goes through the same sockets, shuffles and separate processes as
-on many machines; only the network between them is missing.
+Benchmarks and tests on it use the same sockets, shuffles and separate processes as on several
+machines; only the network between them is missing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,9 +28,12 @@ _LONG = 60  # seconds until a master listens, and until all workers are register
 
 @contextmanager
 def cluster(
-    folder: Path, *, workers: int = 2, memory: str = "1g"
+    folder: Path, *, workers: int = 2, memory: str = "1g", prefix: Sequence[str] = ()
 ) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address of a master, and its workers of one core each; logs go to the folder."""
+    """Start a master and workers with one core each; yields the address of the master.
+
+    `prefix` is a command that starts the workers, for example in a mount namespace of their own.
+    """
     import pyspark
 
     java = find_java()
@@ -46,7 +49,13 @@ def cluster(
     }
 
     def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [str(java.home / "bin" / "java"), "-Xmx256m", "-cp", f"{jars}/*"]
+        command = [
+            *(prefix if name.startswith("worker") else ()),
+            str(java.home / "bin" / "java"),
+            "-Xmx256m",
+            "-cp",
+            f"{jars}/*",
+        ]
         command += [f"org.apache.spark.deploy.{name}", "--host", _HOST, "--webui-port", "0"]
         with (folder / f"{name}-{len(started)}.log").open("wb") as log:
             return subprocess.Popen(
@@ -72,7 +81,7 @@ def cluster(
 
 
 def session_at(url: str, *, workers: int = 2, memory: str = "512m") -> SparkSession:
-    """A session on such a cluster: all its workers, with the Python of this process."""
+    """A session on such a cluster, with the Python of this process."""
     from corollary.engines.spark.session import build_session
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -91,14 +100,14 @@ def session_at(url: str, *, workers: int = 2, memory: str = "512m") -> SparkSess
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process, and those that it started."""
+    """End a process and its children."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A port that is not in use."""
     with socket.socket() as found:
         found.bind((_HOST, 0))
         return int(found.getsockname()[1])

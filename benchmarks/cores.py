@@ -1,6 +1,7 @@
-"""What a second core is worth at the moment: the gain of two threads that share nothing.
+"""The current value of a second core: the gain of two threads that share nothing.
 
-Cores may be threads of one core, or of a machine that others use; and memory is shared in any case.
+Cores may be hardware threads of one core or belong to a shared machine, and they share memory
+bandwidth in any case.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ def compute(steps: int) -> int:
 
 @compiled
 def copy(source: npt.NDArray[np.uint64], target: npt.NDArray[np.uint64]) -> None:
-    """Memory from one place to another."""
+    """Copy memory."""
     for i in range(len(source)):
         target[i] = source[i] + np.uint64(1)
 
 
 def gains() -> Row:
-    """By how much two threads are faster than one, by the least times of each.
+    """The speedup of two threads over one, from minimum times.
 
     >>> sorted(gains())
     ['computing', 'copying']

@@ -41,7 +41,7 @@ path(x, z) :- path(x, y), edge(y, z).
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Both rules, and the module of the second, over graphs of each size."""
+    """Both rules, and the module for the second one, over graphs of each size."""
     for edges in options.scales:
         graph, pairs = random_dag(edges)
         with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ def recursive_query(ours: Row, wanted: Mapping[str, int], **arguments: Any) -> R
 
 
 def arguments_for(edges: Ids, folder: Path, options: Options) -> dict[str, Any]:
-    """The arguments of a case over a graph, which is put into a file."""
+    """Write a graph to a file; returns the arguments of a case over it."""
     path, warm_up = folder / "graph.npz", folder / "small.npz"
     tables.save(path, {Predicate("edge"): edges})
     tables.save(warm_up, {Predicate("edge"): random_dag(_WARM_UP)[0]})
@@ -94,7 +94,7 @@ def random_dag(edges: int, seed: int = 0) -> tuple[Ids, int]:
 
 
 def closure_size(nodes: int, edges: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> int:
-    """How many pairs are connected, by rows of bits; edges lead from smaller to larger numbers."""
+    """Count connected pairs with bitsets; edges lead from smaller to larger numbers."""
     reached = np.zeros((nodes, (nodes + 7) // 8), np.uint8)
     first = np.searchsorted(edges[:, 0], np.arange(nodes + 1))
     for node in range(nodes - 1, -1, -1):
@@ -106,7 +106,7 @@ def closure_size(nodes: int, edges: np.ndarray[tuple[int, ...], np.dtype[np.int6
 
 
 def souffle(edges: Ids, folder: Path, options: Options) -> Row:
-    """A row for Soufflé's interpreter, reading and printing included, where it is installed."""
+    """A row for Soufflé's interpreter, including reading and printing, if installed."""
     binary = shutil.which("souffle")
     if binary is None:
         return {"engine": "souffle", "skipped": "souffle is not installed"}
@@ -157,8 +157,8 @@ BENCHMARK = Benchmark(
                 "instances",
                 "seconds",
                 Column("cpu_seconds", "cpu: s"),
-                Column("bytes_per_fact", "bytes a fact"),
-                Column("speedup", "ours: × faster"),
+                Column("bytes_per_fact", "bytes per fact"),
+                Column("speedup", "Corollary: × faster"),
                 "correct",
             ),
         ),

@@ -1,10 +1,10 @@
 """The same rules over the same triples by Corollary, egglog and Soufflé.
 
-Of a rule set, the rules that have positive atoms only are taken, by all engines alike: filters on
-literals are not the same everywhere. Terms are numbers for all. The closure is compared triple by
-triple. Corollary closes triples that are in memory and indexes them in that time; `egglog` indexes
-them as it reads them, which has a time of its own; the seconds of Soufflé's interpreter include
-reading the triples and writing the closure. One thread each.
+All engines evaluate the rules of a rule set that have positive atoms only, because filters on
+literals differ between engines. Terms are numbers. The closures are compared triple by triple.
+Corollary closes triples in memory, and its time includes indexing; `egglog` indexes them while
+reading, which is timed separately; the time of Soufflé's interpreter includes reading the triples
+and writing the closure. One thread each.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.facts import ColumnarFacts
-from corollary.knowledge_base.adaptive import AdaptiveMaintainer
 from corollary.knowledge_base.results import triples_of
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, Atom, Rule, Variable
 from corollary.rdf.formats import read
+from corollary.reasoning.adaptive import AdaptiveReasoner
 
 RULE_SETS = ("rhodf", "rdfs", "owl-rl")
 _FIXED = "not comparable: its rules are fixed (see the closure from files)"
@@ -86,10 +86,10 @@ def corollary(path: str, rules: str, folder: str, repeat: int) -> Row:
         engine.facts(encode(whole.facts, dictionary))
     )
 
-    def closed() -> AdaptiveMaintainer[ColumnarFacts]:
-        return AdaptiveMaintainer(program, explicit, engine)
+    def closed() -> AdaptiveReasoner[ColumnarFacts]:
+        return AdaptiveReasoner(program, explicit, engine)
 
-    maintainer = closed()  # loads what is compiled
+    maintainer = closed()  # loads compiled code
     time = least(timed(closed)[1] for _ in range(repeat))
     work = Path(folder)
     _write(work / "triple.facts", _rows(explicit, dictionary))
@@ -108,7 +108,7 @@ def corollary(path: str, rules: str, folder: str, repeat: int) -> Row:
 
 
 def positive(program: Program) -> Program:
-    """The rules with positive atoms only, as far as the relations that they read may have facts.
+    """The rules with positive atoms only whose relations may have facts.
 
     >>> [rule.name for rule in positive(co.rules("rdfs")).rules][:3]
     ['rdfD2', 'rdfs2', 'rdfs3']
@@ -133,7 +133,7 @@ def egglog_missing() -> str | None:
 
 
 def egglog(folder: str, repeat: int) -> Row:
-    """Seconds in which `egglog` saturates the rules, and whether the closure is the same."""
+    """Seconds until `egglog` saturates the rules, and whether the closure is equal."""
     os.environ["RAYON_NUM_THREADS"] = "1"
     module: Any = importlib.import_module("egglog.bindings")
     work, loads, times = Path(folder), [], []
@@ -187,7 +187,7 @@ def souffle_missing() -> str | None:
 
 
 def souffle(folder: str, repeat: int) -> Row:
-    """Seconds of Soufflé's interpreter from file to file, and whether the closure is the same."""
+    """Seconds of Soufflé's interpreter from file to file, and whether the closure is equal."""
     binary = shutil.which("souffle")
     assert binary is not None, "it was found before"
     command = [binary, "-j1", "-F", folder, "-D", folder, f"{folder}/rules.dl"]
@@ -255,7 +255,7 @@ def _terms(atom: Atom, dictionary: Dictionary) -> list[str]:
 
 
 def _rows(facts: ColumnarFacts, dictionary: Dictionary) -> Ids:
-    """The triples in order, each once."""
+    """The distinct triples, sorted."""
     triples = triples_of(facts, dictionary)
     return np.unique(np.stack(triples.columns, axis=1), axis=0)
 
@@ -266,7 +266,7 @@ def _write(path: Path, triples: Ids) -> None:
 
 
 def _read(path: Path, delimiter: str, names: list[str]) -> Ids:
-    """The columns s, p and o of a file, in order, each row once."""
+    """The columns s, p and o of a file: distinct rows, sorted."""
     table = csv.read_csv(
         path,
         csv.ReadOptions(column_names=names),
@@ -278,6 +278,6 @@ def _read(path: Path, delimiter: str, names: list[str]) -> Ids:
 
 
 def _compared(closure: Ids, folder: Path) -> Row:
-    """The size of a peer's closure, and whether it is ours."""
+    """The size of a peer's closure, and whether it equals Corollary's."""
     same = np.array_equal(closure, np.load(folder / "closure.npy"))
     return {"facts": len(closure), "correct": same}

@@ -1,9 +1,9 @@
 """owl:sameAs by rules and by representatives: cliques, merged and split, explicit and derived.
 
-There are `scale` terms in classes of so many members. Each member has FACTS facts of its own, of a
-few properties; the first of each class is said to be the same as the others (`explicit`), or all
-are values of a functional property of one subject (`derived`). The updates merge two classes and
-split them again, and take one member out of a class and put it back.
+There are `scale` terms in classes of equal size. Each member has FACTS facts of its own, with a few
+properties. Equalities between the first member of a class and the others are stated (`explicit`),
+or all members are values of a functional property of one subject (`derived`). The updates merge two
+classes and split them again, and remove one member from a class and add it again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import IRI, TRIPLE
 from corollary.rdf import rules
+from corollary.reasoning.representatives import RepresentativeReasoner
 
 MEMBERS = (1, 2, 5, 20, 50)  # of a class
 FACTS = 10  # of each member
@@ -112,18 +112,18 @@ class Cliques:
             yield from ((number, member) for member in range(first, self.members))
 
     def link(self, number: int, member: int) -> Ids:
-        """What makes a member belong to its class."""
+        """The fact that makes a term a member of its class."""
         one = self.owners[number] if self.derived else self.classes[number][0]
         return np.array([[one, self.classes[number][member]]], np.uint32)
 
     def bridge(self, number: int) -> dict[Predicate, Ids]:
-        """What makes two classes one."""
+        """The fact that merges two classes."""
         two = self.classes[number + 1][0]
         one = self.owners[number] if self.derived else self.classes[number][0]
         return {self.is_ if self.derived else SAME_AS: np.array([[one, two]], np.uint32)}
 
     def last(self, number: int) -> dict[Predicate, Ids]:
-        """What makes the last member belong to a class."""
+        """The fact that makes the last term a member of a class."""
         return {self.is_ if self.derived else SAME_AS: self.link(number, self.members - 1)}
 
 
@@ -132,7 +132,7 @@ def measured(
 ) -> Row:
     """Facts stored, seconds of materialization, milliseconds of updates."""
     chosen = program(rule_set)
-    for size in (20, scale):  # the first compiles what is compiled on first use
+    for size in (20, scale):  # the first run compiles code
         row = _measured(equality, chosen, derived, size, members, repeat)
     return row
 
@@ -145,7 +145,7 @@ def _measured(
     axioms = [*chosen.facts, *Program.parse(_FUNCTIONAL).facts]
     cliques = Cliques(scale, members, derived=derived, dictionary=dictionary)
     explicit = engine.facts({**cliques.tables}).union(engine.facts(encode(axioms, dictionary)))
-    make: Any = EqualityMaintainer if equality == "rewrite" else Maintainer
+    make: Any = RepresentativeReasoner if equality == "rewrite" else Maintainer
     started = time.perf_counter()
     kept = make(chosen.without_facts(), explicit, engine)
     seconds = time.perf_counter() - started

@@ -1,7 +1,7 @@
-"""Larger and larger parts of E deleted from LUBM data (§5 of Motik et al. 2015).
+"""Deletions of growing parts of E from LUBM data (§5 of Motik et al. 2015).
 
-For each size of E⁻, the least time of each algorithm to delete it; the facts are inserted again
-before the next one. The last rows compare `auto` with the best of the others.
+For each size of E⁻, the minimum time of each algorithm to delete it; the facts are inserted again
+before the next deletion. The last rows compare `auto` with the best other algorithm.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def measured(algorithm: str, scale: int, repeat: int, data: str) -> Row:
-    """The least milliseconds for each size of E⁻."""
+    """Minimum milliseconds for each size of E⁻."""
     tables = lubm_data.generate(scale)
     explicit = sum(map(len, tables.values()))
     kept = Maintained(lubm_one.rules(Path(data), "L"), tables, algorithm)
@@ -94,14 +94,14 @@ def measured(algorithm: str, scale: int, repeat: int, data: str) -> Row:
 
 BENCHMARK = Benchmark(
     "growing",
-    "deleting more and more of LUBM data, against deriving everything anew",
+    "growing deletions from LUBM data, compared with rematerialization",
     unit="facts",
     scales=(1_000_000,),
     small=(30_000,),
     run=run,
     plots=(
         Plot(
-            "Deleting more and more of LUBM data",
+            "Growing deletions from LUBM data",
             "explicit_deleted",
             "milliseconds",
             "algorithm",
@@ -119,7 +119,7 @@ BENCHMARK = Benchmark(
             where=(("case", "deletion"),),
         ),
         View(
-            "`auto` against the best of the others",
+            "`auto` compared with the best other algorithm",
             (
                 Column("explicit_deleted", "deleted"),
                 "best",

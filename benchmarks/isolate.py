@@ -1,4 +1,4 @@
-"""A case in a process of its own, so that cases disturb neither each other's memory nor time."""
+"""Run a case in a separate process, so cases affect neither each other's memory nor time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from benchmarks.report import ROOT, Row
 
 
 def isolated(case: Callable[..., Row], *, timeout: float, **arguments: object) -> Row:
-    """What the function gives; a row with `failed` if it does not end well or in time.
+    """Call a function; returns its result, or a row with `failed` after an error or a timeout.
 
-    The function is found by its name, and its arguments and result travel as JSON.
+    The function is passed by name, its arguments and result as JSON.
     """
     name = f"{case.__module__}:{case.__qualname__}"
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -39,7 +39,7 @@ def isolated(case: Callable[..., Row], *, timeout: float, **arguments: object) -
 
 
 def main() -> None:
-    """Run the case that the command line names."""
+    """Run the case named on the command line."""
     module, _, function = sys.argv[1].partition(":")
     case: Callable[..., Row] = getattr(importlib.import_module(module), function)
     print(json.dumps(case(**json.loads(sys.argv[2]))))

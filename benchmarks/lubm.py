@@ -19,7 +19,7 @@ from benchmarks.views import Column, View
 from corollary.core.dictionary import Ids
 from corollary.lang.stratify import Predicate
 
-_WARM_UP = 200_000  # facts: enough for what runs with several threads
+_WARM_UP = 200_000  # facts: enough to use several threads
 _LARGEST_FOR_DUCKDB = 20_000_000  # facts; above it the run would take longer than the rest
 _LARGEST_FOR_REASONABLE = 1_000_000
 _TYPE = re.compile(r"\S+ <[^>]*#type> <([^>]*)> \.")
@@ -57,7 +57,7 @@ def closures(scale: int, folder: Path, options: Options) -> Iterator[Row]:
     arguments: dict[str, Any] = {"path": path, "repeat": options.repeat, "timeout": options.timeout}
     rules: dict[str, Any] = {"program": program, "warm_up": few}
     ours = closing.ours(None, **rules, **arguments)
-    wanted = ours.get("counts")  # which the other engines must find too
+    wanted = ours.get("counts")  # which the other engines must match
     yield case | closing.shown(ours)
     both = closing.ours(wanted, threads=2, **rules, **arguments)
     if both.get("seconds") and ours.get("seconds"):
@@ -89,7 +89,7 @@ def closures(scale: int, folder: Path, options: Options) -> Iterator[Row]:
 
 
 def warm_up(scale: int) -> dict[Predicate, Ids]:
-    """Data to close first, for what is compiled on first use."""
+    """Data for the first closure, which compiles code."""
     return lubm_data.generate(min(scale, _WARM_UP))
 
 
@@ -109,7 +109,7 @@ def generate(scale: int, path: str) -> Row:
 def proportions(data: Path) -> Row:
     """Facts of each predicate for a department, as a ratio to LUBM(1)'s.
 
-    Universities are left out: LUBM(1) speaks of 979, however few it generates.
+    Universities are omitted: LUBM(1) mentions 979, however few it generates.
     """
     original: Counter[str] = Counter()
     with gzip.open(data / "lubm" / "lubm-1.nt.gz", "rt", encoding="utf-8") as lines:
@@ -174,16 +174,16 @@ BENCHMARK = Benchmark(
                 Column("cpu_seconds", "cpu: s"),
                 Column("load_seconds", "load: s"),
                 Column("derived_per_second", "M derived/s", 1e-6),
-                Column("seconds_per_fact", "ns a fact", 1e9),
-                Column("bytes_per_fact", "bytes a fact"),
-                Column("gain", "gain by threads"),
-                Column("speedup", "ours: × faster"),
+                Column("seconds_per_fact", "ns per fact", 1e9),
+                Column("bytes_per_fact", "bytes per fact"),
+                Column("gain", "thread gain"),
+                Column("speedup", "Corollary: × faster"),
                 "correct",
             ),
             where=(("case", "closure"),),
         ),
         View(
-            "What two threads gain that share nothing, at the same time",
+            "Gain of two threads that share nothing, in the same run",
             (Column("computing", "in registers"), Column("copying", "copying 32 MB")),
             where=(("case", "two threads that share nothing"),),
         ),

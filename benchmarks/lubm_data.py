@@ -44,7 +44,7 @@ from corollary.lang.syntax import IRI, TRIPLE, TYPE
 
 Tables = dict[Predicate, Ids]
 
-FACTS_PER_DEPARTMENT = 6_675  # what the bounds lead to; LUBM(1) has 6,703
+FACTS_PER_DEPARTMENT = 6_675  # follows from the bounds; LUBM(1) has 6,703
 
 PARTS = ("department", "full", "associate", "assistant", "lecturer", "paper", "course",
          "graduate course", "undergraduate", "graduate", "group")  # fmt: skip

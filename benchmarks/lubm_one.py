@@ -1,6 +1,6 @@
-"""LUBM(1) from the original generator, and what must follow from it.
+"""LUBM(1) from the original generator, and its expected materialization.
 
-The expected facts were computed by an engine that has nothing to do with this one.
+The expected facts were computed by an unrelated engine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def rules(data: Path, name: str) -> Program:
 
 
 def expected(data: Path, name: str) -> Expected:
-    """What follows by one of the rule sets."""
+    """The expected materialization under one of the rule sets."""
     found = json.loads((data / "expected" / f"lubm-1-{name}.json").read_text("utf-8"))
     summary = found["summary"]
     counts = {key.strip("<>"): count for key, count in found["per_predicate"].items()}
@@ -95,6 +95,6 @@ def check(data: str, name: str, threads: int = 1) -> Row:
 
 
 def count_of(facts: Facts, iri: str) -> int:
-    """How many facts the property or class has."""
+    """The number of facts of a property or class."""
     names = (Predicate(TRIPLE, IRI(iri)), Predicate(TRIPLE, TYPE, IRI(iri)))
     return len(facts.only(names))

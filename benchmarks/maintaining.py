@@ -1,4 +1,4 @@
-"""What the benchmarks of maintenance share: a maintained materialization, and timed updates."""
+"""Shared by the benchmarks of maintenance: a maintained materialization and timed updates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.report import Row
 from corollary.algorithms.maintain import Maintainer
+from corollary.algorithms.reasoner import Options
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.engines.columnar.engine import ColumnarEngine
@@ -35,7 +36,7 @@ PHASES = {
 
 
 class Maintained:
-    """A program and facts, kept up to date by one algorithm on the columnar engine."""
+    """A program and facts, maintained by one algorithm on the columnar engine."""
 
     def __init__(
         self,
@@ -56,30 +57,28 @@ class Maintained:
             program,
             self.engine.facts(tables),
             self.engine,
-            algorithm=algorithm,
-            coarse=coarse,
-            modules=modules,
+            Options(algorithm=algorithm, coarse=coarse, modules=modules),
         )
         self.seconds = time.perf_counter() - started
         gc.collect()
-        gc.freeze()  # what is there stays: the collector need not look at it again
+        gc.freeze()  # exempts the existing objects from garbage collection
 
     def delete(self, tables: Tables) -> tuple[float, Changes[ColumnarFacts]]:
-        """Seconds, and what changed."""
+        """Seconds, and the changes."""
         return self._timed(Changes(self.empty, self.engine.facts(tables)))
 
     def insert(self, tables: Tables) -> tuple[float, Changes[ColumnarFacts]]:
-        """Seconds, and what changed."""
+        """Seconds, and the changes."""
         return self._timed(Changes(self.engine.facts(tables), self.empty))
 
     def change(self, inserted: Tables, deleted: Tables) -> tuple[float, Changes[ColumnarFacts]]:
-        """Seconds, and what changed."""
+        """Seconds, and the changes."""
         return self._timed(Changes(self.engine.facts(inserted), self.engine.facts(deleted)))
 
     def change_rules(
         self, added: Sequence[Rule], removed: Sequence[Rule]
     ) -> tuple[float, Changes[ColumnarFacts]]:
-        """Seconds, and what changed."""
+        """Seconds, and the changes."""
         return self._timed(Changes(self.empty, self.empty, tuple(added), tuple(removed)))
 
     def _timed(self, changes: Changes[ColumnarFacts]) -> tuple[float, Changes[ColumnarFacts]]:
@@ -89,7 +88,7 @@ class Maintained:
 
 
 def sample(rng: np.random.Generator, tables: Tables, number: int) -> dict[Predicate, Ids]:
-    """So many facts, chosen at random from all."""
+    """A random sample of facts."""
     predicates = list(tables)
     sizes = np.array([len(tables[p]) for p in predicates])
     ends = np.cumsum(sizes)
@@ -104,7 +103,7 @@ def sample(rng: np.random.Generator, tables: Tables, number: int) -> dict[Predic
 
 
 def counted(changes: Changes[Any]) -> Row:
-    """The derivations of an update in the columns of the paper, and why the algorithm was used."""
+    """Derivations of an update in the columns of the paper, and the reason for the algorithm."""
     found = changes.statistics
     assert found is not None, "an update has statistics"
     row: Row = {

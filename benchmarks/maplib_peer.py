@@ -1,7 +1,7 @@
 """`maplib` as a peer: triples in data frames, in Rust.
 
-Its published package closes under RDFS, whose rules are those of ρdf here; Datalog, which OWL 2 RL
-would need, is in an edition that is not published (0.20 stops with "not implemented").
+Its published package supports RDFS, which corresponds to the rules of ρdf here. Datalog, which OWL
+2 RL would need, is part of an unpublished edition (0.20 stops with "not implemented").
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def missing() -> str | None:
 
 
 def measured(path: str, repeat: int) -> Row:
-    """Seconds from N-Triples to the closure under RDFS; how many triples each property has."""
+    """Seconds from N-Triples to the closure under RDFS, and triples per property."""
     module: Any = importlib.import_module("maplib")
     times = []
     for _ in range(repeat):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -15,27 +16,27 @@ _UNIT = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
 
 
 class Time(NamedTuple):
-    """Wall time, and the processor time of all threads."""
+    """Wall time, and CPU time of all threads."""
 
     seconds: float
     cpu_seconds: float
 
 
 def timed(action: Callable[[], T]) -> tuple[T, Time]:
-    """What the action gives, and how long it took."""
+    """Run an action; return its result and its time."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = action()
     return result, Time(time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def least(times: Iterable[Time]) -> Time:
-    """The least of each clock."""
+    """The minimum of each clock."""
     return Time(*map(min, zip(*times, strict=True)))
 
 
 def peak_bytes() -> int:
-    """The most memory that the process has held so far, or since `forget_peak`."""
-    # Not `ru_maxrss` where it can be helped: on Linux it begins with the peak of the parent.
+    """Peak memory of the process since its start, or since `forget_peak`."""
+    # Avoid `ru_maxrss`: on Linux it starts at the peak of the parent.
     try:
         status = Path("/proc/self/status").read_text("ascii")
     except OSError:
@@ -44,8 +45,29 @@ def peak_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Let the peak begin at what is held now, where the system can (Linux)."""
+    """Reset the peak to the memory in use, where the system supports it (Linux)."""
     try:
         Path("/proc/self/clear_refs").write_text("5", "ascii")
     except OSError:
         return
+
+
+def tree_cpu_seconds() -> float:
+    """CPU time of this process and its descendants, read from `/proc` (Linux).
+
+    Includes terminated processes whose parent has waited for them.
+    """
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text("utf-8", "replace").rpartition(")")[2].split()
+        except OSError:  # the process has terminated
+            continue
+        process = int(path.parent.name)
+        parents[process] = int(fields[1])
+        ticks[process] = sum(map(int, fields[11:15]))  # own and waited-for, user and system
+    tree = [os.getpid()]
+    for process in tree:  # the loop appends to it
+        tree += [child for child, parent in parents.items() if parent == process]
+    return sum(ticks[process] for process in tree) / os.sysconf("SC_CLK_TCK")

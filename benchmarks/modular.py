@@ -1,8 +1,8 @@
-"""Modules on and off: the shape of Tables 1 and 2 of Hu, Motik and Horrocks (2019), and more.
+"""Modules on and off, as in Tables 1 and 2 of Hu, Motik and Horrocks (2019), and more.
 
-Small deletions and insertions are of 1,000 random explicit facts, large deletions of a quarter of
-them, as in the paper; its figures stand beside (a server of two Xeon E5-2640, with Claros-LE,
-LUBM-LE and DBpedia-SKOS where the data here are like them and smaller).
+Small deletions and insertions change 1,000 random explicit facts, large deletions a quarter of all,
+as in the paper. Its figures, shown for comparison, are for Claros-LE, LUBM-LE and DBpedia-SKOS,
+which are larger than the similar data here, on two Xeon E5-2640.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def loaded(case: str, scale: float, data: Path, dictionary: Dictionary) -> tuple
 
 
 def measured(name: str, algorithm: str, modules: bool, scale: float, repeat: int, data: str) -> Row:
-    """Seconds of materialization, and the median of updates, the first of each left out."""
+    """Seconds of materialization, and medians of updates without the first of each."""
     if name == "LUBM-LE" and (reason := lubm_one.missing(Path(data))) is not None:
         return {"skipped": reason}
     dictionary = Dictionary()
@@ -120,7 +120,7 @@ def measured(name: str, algorithm: str, modules: bool, scale: float, repeat: int
 
 
 def cliques(nodes: int) -> Row:
-    """Milliseconds to delete one edge: of a clique, and the only one between two halves."""
+    """Milliseconds to delete one edge: within a clique, and the only one between two halves."""
     ends = np.stack(np.triu_indices(nodes, 1), axis=1).astype(np.uint32)
     half = nodes // 2
     apart = ends[(ends[:, 0] < half) == (ends[:, 1] < half)]
@@ -146,8 +146,8 @@ def cliques(nodes: int) -> Row:
 
 
 def sparse(nodes: int, depth: int) -> Row:
-    """A graph like a tree with 3 edges a node: nanoseconds a pair, and bytes."""
-    # A node's parent is a part of its number, and it has edges to the next two ancestors too.
+    """A tree-like graph with 3 edges per node: nanoseconds and bytes per pair."""
+    # A node's parent is a fixed fraction of its number; it has edges to two more ancestors too.
     child = np.arange(1, nodes, dtype=np.int64)
     above = [child * (depth - 1) // depth]
     for _ in range(2):
@@ -162,7 +162,7 @@ def sparse(nodes: int, depth: int) -> Row:
     forget_peak()
     held = peak_bytes()
     times, facts = [], 0
-    for _ in range(3):  # the first one also loads what is compiled
+    for _ in range(3):  # the first run also loads compiled code
         found, time = timed(lambda: materialize(program, explicit, engine).facts)
         times.append(time)
         facts = len(found)
@@ -180,7 +180,7 @@ def sparse(nodes: int, depth: int) -> Row:
 
 
 def debian(threads: int, data: str) -> Row:
-    """The closure of one release, and the difference to the next one as one update."""
+    """The closure of one release, and the diff to the next release as one update."""
     names: dict[str, int] = {}
     releases = []
     for name in ("Debian bookworm", "Debian trixie"):
@@ -254,23 +254,23 @@ BENCHMARK = Benchmark(
             "A clique, symmetric and transitive: milliseconds to delete one edge",
             (
                 "nodes",
-                Column("connected_ms", "it stays connected"),
-                Column("splitting_ms", "it splits"),
-                Column("splitting_deleted", "facts that go"),
+                Column("connected_ms", "stays connected"),
+                Column("splitting_ms", "splits"),
+                Column("splitting_deleted", "facts lost"),
                 Column("splitting_closure_ms", "closure"),
                 "correct",
             ),
             where=(("case", "clique"),),
         ),
         View(
-            "Graphs like trees, three edges a node, two threads",
+            "Tree-like graphs, three edges per node, two threads",
             (
                 "nodes",
                 "edges",
                 Column("facts", "pairs"),
                 Column("materialization", "seconds"),
-                Column("ns_per_pair", "ns a pair"),
-                Column("bytes_per_pair", "bytes a pair"),
+                Column("ns_per_pair", "ns per pair"),
+                Column("bytes_per_pair", "bytes per pair"),
             ),
             where=(("case", "sparse graph"),),
         ),

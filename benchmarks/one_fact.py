@@ -1,8 +1,8 @@
-"""One fact and a large relation: what joining it and inserting it cost.
+"""One fact and a large relation: the cost of joining it and inserting it.
 
-`first` is the first repetition, which makes the index that the others use; it is left out of the
-median and the maximum. Insertions follow one another, each into the result of the last, so that the
-maximum shows the merges.
+`first` is the first repetition, which builds the index that the others use; it is excluded from the
+median and the maximum. Each insertion applies to the result of the previous one, so the maximum
+includes merges of runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def measured(operation: str, scale: int, repetitions: int = _REPETITIONS) -> Row:
-    """Microseconds of an operation for each new fact; preparing it is not measured."""
+    """Microseconds of an operation for each new fact, without its preparation."""
     spent = np.empty(0)
     for size in (min(scale, _WARM_UP), scale):
         bench = Bench(size, large=OPERATIONS[operation][0])
@@ -68,7 +68,7 @@ def measured(operation: str, scale: int, repetitions: int = _REPETITIONS) -> Row
 
 
 class Bench:
-    """A random relation, and what can be done with one more fact."""
+    """A random relation, and operations with one more fact."""
 
     def __init__(self, scale: int, large: Predicate) -> None:
         self.rng = np.random.default_rng(0)
@@ -84,11 +84,11 @@ class Bench:
         return self.rng.integers(0, self.nodes, (rows, 2), np.uint32)
 
     def join_edge(self, fact: Ids) -> Action:
-        """Derive with a new edge, which is joined with the first column of `path`."""
+        """Join a new edge with the first column of `path`."""
         return self.derive(EDGE, fact)
 
     def join_path(self, fact: Ids) -> Action:
-        """Derive with a new path, which is joined with the second column of `edge`."""
+        """Join a new path with the second column of `edge`."""
         return self.derive(PATH, fact)
 
     def derive(self, predicate: Predicate, fact: Ids) -> Action:
@@ -119,7 +119,7 @@ class Bench:
         return act
 
     def find_key(self, fact: Ids) -> Action:
-        """Ask the relation whether it has a path."""
+        """Test whether the relation contains a path."""
         key = self.engine.facts({PATH: fact}).relations[PATH].keys()
 
         def act() -> None:
@@ -140,7 +140,7 @@ OPERATIONS: dict[str, tuple[Predicate, Callable[[Bench, Ids], Action]]] = {
 
 BENCHMARK = Benchmark(
     "one_fact",
-    "joining and inserting one fact, against the size of the relation",
+    "joining and inserting one fact, by the size of the relation",
     unit="facts",
     scales=(100_000_000,),
     small=(1_000_000,),
@@ -161,8 +161,8 @@ BENCHMARK = Benchmark(
                 Column("case", "operation"),
                 "facts",
                 Column("median_microseconds", "median"),
-                Column("max_microseconds", "longest of 1,000"),
-                Column("first_microseconds", "first, with its index"),
+                Column("max_microseconds", "maximum of 1,000"),
+                Column("first_microseconds", "first, builds the index"),
             ),
         ),
     ),

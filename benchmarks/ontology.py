@@ -1,9 +1,9 @@
 """Ontologies: histories of real ones, generated ones of growing size, GO, and LUBM's axioms.
 
 `--scale` is the number of classes of a generated ontology; LUBM(10) is measured from 10,000 classes
-on. Everything runs on one thread, after a small run that loads what is compiled. See the modules
-`ontology_histories`, `ontology_axioms` and `ontology_lubm` for what is measured; other reasoners on
-an ontology are in the benchmark `reasoners`.
+on. Everything runs on one thread, after a small run that loads compiled code. The modules
+`ontology_histories`, `ontology_axioms` and `ontology_lubm` describe the measurements; the benchmark
+`reasoners` compares other reasoners on an ontology.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _LOADED = (
     "facts",
     "instances",
     Column("cpu_seconds", "load: s"),
-    Column("instance_ns", "an instance: ns"),
+    Column("instance_ns", "ns per instance"),
     Column("insert_ms", "insert: ms"),
     Column("delete_ms", "delete: ms"),
 )
 
 BENCHMARK = Benchmark(
     "ontology",
-    "ontologies: histories, growth, axioms that are inserted and deleted",
+    "ontologies: histories, growth, inserted and deleted axioms",
     unit="classes",
     scales=(1000, 10_000, 100_000, 300_000),
     small=(1000,),
     run=run,
     plots=(
         Plot(
-            "Histories: a commit, the worst one, and starting over",
+            "Histories: median and worst commit, and starting over",
             "case",
             where=(("part", "history"),),
             ys=(
@@ -62,7 +62,7 @@ BENCHMARK = Benchmark(
     ),
     views=(
         View(
-            "Histories: milliseconds a commit, and starting over",
+            "Histories: milliseconds per commit, and starting over",
             (
                 "case",
                 "commits",
@@ -73,7 +73,7 @@ BENCHMARK = Benchmark(
                 Column("rematerialize_last_ms", "starting over, at the end"),
                 Column("rematerialize_times", "×"),
                 Column("worst_to_bound", "worst ÷ (1.2 × starting over + 1 ms)"),
-                Column("bounded", "none above"),
+                Column("bounded", "bound holds"),
                 "correct",
             ),
             where=(("part", "history"),),
@@ -89,14 +89,14 @@ BENCHMARK = Benchmark(
             where=(("part", "go"),),
         ),
         View(
-            "LUBM under OWL 2 RL: the closure, and an axiom that is removed and added again",
+            "LUBM under OWL 2 RL: the closure, and removing and adding an axiom",
             (
                 "case",
                 "explicit",
                 "facts",
                 "rules",
                 Column("cpu_seconds", "closure: s"),
-                Column("first_cpu_seconds", "the first: s"),
+                Column("first_cpu_seconds", "first: s"),
                 Column("remove_ms", "remove: ms"),
                 Column("add_ms", "add: ms"),
                 "correct",

@@ -1,8 +1,8 @@
-"""Ontologies loaded from files, and axioms that are inserted and deleted.
+"""Ontologies loaded from files, and inserted and deleted axioms.
 
 Generated ontologies under OWL 2 RL, and the Gene Ontology's hierarchy of cellular components as
-`rdfs:subClassOf` axioms, whose pairs are compared with the published closure. All times are of the
-processor, one thread: the least load of `repeat` after one that loads what is compiled, and the
+`rdfs:subClassOf` axioms, whose pairs are compared with the published closure. All times are CPU
+times of one thread: the minimum of `repeat` loads, after one that loads compiled code, and the
 median of several transactions from text.
 """
 
@@ -26,7 +26,7 @@ from corollary.lang.parser import WELL_KNOWN_PREFIXES
 
 _TRANSACTIONS = 9
 _LONG = 60  # seconds: a load that takes longer is not repeated
-_CHAIN = 1_000  # classes of the ontology with a chain of properties
+CHAIN = 1_000  # classes of the ontology with a chain of properties
 _GO = "http://purl.obolibrary.org/obo/"
 _PREFIXES = (
     "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
@@ -40,8 +40,8 @@ def generated_rows(options: Options) -> Iterator[Row]:
     for classes in options.scales:
         case: Row = {"part": "generated", "case": f"owl-rl, {classes:,} classes"}
         yield case | _fitting(generated, options, classes=classes)
-    case = {"part": "generated", "case": f"owl-rl, {_CHAIN:,} classes, properties in a chain"}
-    yield case | _fitting(generated, options, classes=_CHAIN, chain=True)
+    case = {"part": "generated", "case": f"owl-rl, {CHAIN:,} classes, properties in a chain"}
+    yield case | _fitting(generated, options, classes=CHAIN, chain=True)
 
 
 def go_rows(options: Options) -> Iterator[Row]:
@@ -58,7 +58,7 @@ def go_rows(options: Options) -> Iterator[Row]:
 
 
 def _fitting(measure: Callable[..., Row], options: Options, **arguments: Any) -> Row:
-    """The row of a case, `skipped` if memory or time does not suffice for it."""
+    """Measure a case; a row with `skipped` if it exceeds memory or time."""
     row = isolated(measure, timeout=options.timeout, repeat=options.repeat, **arguments)
     reason = str(row.get("failed", ""))
     if reason.startswith("stopped after"):
@@ -108,8 +108,8 @@ def gene_ontology(rules: str, data: str, repeat: int) -> Row:
 def triples(classes: int, seed: int = 0, *, chain: bool = False) -> Iterator[str]:
     """A random ontology with data, in Turtle.
 
-    Classes are a tree whose depth grows with the logarithm of their number; so are properties,
-    unless they are one `chain`, which OWL 2 RL closes in cubic time.
+    Classes are a tree whose depth grows logarithmically; so are properties, unless they form one
+    `chain`, which OWL 2 RL closes in cubic time.
 
     >>> len(list(triples(100))), len(list(triples(100, chain=True)))
     (279, 279)
@@ -136,7 +136,7 @@ def triples(classes: int, seed: int = 0, *, chain: bool = False) -> Iterator[str
 def _load(
     lines: Iterator[str] | Sequence[str], rules: str, repeat: int
 ) -> tuple[co.KnowledgeBase, Row]:
-    """A knowledge base from a Turtle file of these lines, and the least time to load it."""
+    """Load a Turtle file with these lines; returns the knowledge base and the minimum time."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ontology.ttl"
         path.write_text(_PREFIXES + "\n".join(lines), "utf-8")
@@ -155,7 +155,7 @@ def _load(
             del kb  # two may not fit into memory
             kb, time = timed(load)
             times.append(time)
-    statistics = kb._last
+    statistics = kb.state.last_update
     assert statistics is not None, "the file is not empty"
     instances = sum(statistics.derivations.values())
     seconds = least(times).cpu_seconds
@@ -168,7 +168,7 @@ def _load(
 
 
 def _transaction(kb: co.KnowledgeBase, *, insert: str = "", delete: str = "") -> float:
-    """Seconds of processor time for a transaction."""
+    """CPU seconds of a transaction."""
 
     def commit() -> None:
         with kb.transaction() as tx:
@@ -188,7 +188,7 @@ def _pairs(path: Path) -> list[tuple[str, str]]:
 
 
 def _subclasses(kb: co.KnowledgeBase) -> set[tuple[str, str]]:
-    """The pairs of different GO terms of which one is below the other."""
+    """The pairs of a GO term and a strict superclass."""
     table = kb.facts(f"[?x, {_SUBCLASS}, ?y]")
     columns = (table[name].to_pylist() for name in ("subject", "object"))
     prefix = f"<{_GO}"
@@ -200,7 +200,7 @@ def _subclasses(kb: co.KnowledgeBase) -> set[tuple[str, str]]:
 
 
 def _limit_memory() -> None:
-    """Let allocations beyond the memory that is available fail, where the system says what is."""
+    """Limit allocations to the available memory, if the system reports it."""
     try:
         text = Path("/proc/meminfo").read_text("ascii")
     except OSError:

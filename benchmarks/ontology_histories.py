@@ -1,15 +1,15 @@
-"""Histories of real ontologies, replayed commit by commit beside starting over.
+"""Histories of real ontologies, replayed commit by commit, compared with starting over.
 
-The histories are RDF Patches, each transaction a commit. A commit is `AdaptiveMaintainer.update`
-over facts in memory; to start over is to materialize the explicit facts of the same moment, in
-memory too. Times are of the processor, one thread, the least of `repeat` replays after one that
-loads what is compiled. The first commit, which inserts everything, is not counted.
+The histories are RDF Patches; each transaction is a commit. A commit is `AdaptiveReasoner.update`
+over facts in memory; starting over is a materialization of the explicit facts after the commit,
+also in memory. Times are CPU times of one thread, the minimum of `repeat` replays, after one that
+loads compiled code. The first commit, which inserts everything, is not counted.
 
-To start over is measured at every tenth commit and at the last one, which make the mean, and at
-each commit over a millisecond, as well as at the slowest one, which may break the bound: a commit
-takes at most 1.2 × starting over + 1 ms. At all these commits the facts are compared with those of
-starting over, and at the end also with those that the columnar engine derives from the rules as
-they are written.
+Starting over is measured at every tenth commit and the last one, which determine the mean. It is
+also measured at each commit over a millisecond and at the slowest one, which may exceed the bound
+for commits: 1.2 × starting over + 1 ms. At all these commits the facts are compared with those of
+starting over, and at the end also with those that the columnar engine derives from the original
+rules.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.facts import ColumnarFacts
-from corollary.knowledge_base.adaptive import AdaptiveMaintainer
 from corollary.lang.program import Program
 from corollary.rdf.formats import read_text
+from corollary.reasoning.adaptive import AdaptiveReasoner
 
 HISTORIES = ("plant-ontology", "sequence-ontology", "schemaorg-ttl", "brick-2019-2020")
 RULE_SETS = ("rdfs", "owl-horst", "owl-rl")
 _EVERY = 10  # commits: how often starting over is measured for its mean
-_FACTOR, _SECONDS = 1.2, 1e-3  # the bound of a commit, times starting over and beside it
+_FACTOR, _SECONDS = 1.2, 1e-3  # bound of a commit: factor of starting over, and constant
 
 
 def rows(options: Options) -> Iterator[Row]:
@@ -63,12 +63,8 @@ def rows(options: Options) -> Iterator[Row]:
 def history(name: str, folder: str, rules: str, repeat: int) -> Row:
     """The commits of a history under a rule set, and starting over."""
     engine = ColumnarEngine(Dictionary())
-    program = co.rules(rules)
-    axioms = engine.facts(encode(program.facts, engine.dictionary))
-    commits = list(transactions(Path(folder) / f"{name}.rdfp.gz", engine))
-    while commits and not len(commits[-1].inserted) and len(commits[-1].deleted) > 1000:
-        commits.pop()  # the last one of Brick deletes everything
-    replay = _Replay(program.without_facts(), axioms, engine, commits)
+    commits = commits_of(name, Path(folder), engine)
+    replay = Replay.under(rules, engine, commits)
     _, *replays = [replay.seconds() for _ in range(repeat + 1)]
     seconds = [min(times) for times in zip(*replays, strict=True)]
     again, correct = replay.rematerialized(_measured_commits(seconds), repeat)
@@ -88,6 +84,14 @@ def history(name: str, folder: str, rules: str, repeat: int) -> Row:
         "bounded": worst <= 1,
         "correct": correct,
     }
+
+
+def commits_of(name: str, folder: Path, engine: ColumnarEngine) -> list[Changes[ColumnarFacts]]:
+    """The commits of a history."""
+    commits = list(transactions(folder / f"{name}.rdfp.gz", engine))
+    while commits and not len(commits[-1].inserted) and len(commits[-1].deleted) > 1000:
+        commits.pop()  # the last one of Brick deletes everything
+    return commits
 
 
 def _sampled_commits(commits: int) -> list[int]:
@@ -112,8 +116,8 @@ def _measured_commits(seconds: Sequence[float]) -> list[int]:
 
 
 @dataclass
-class _Replay:
-    """The commits of a history over a maintainer that begins with axioms."""
+class Replay:
+    """The commits of a history over a reasoner that starts with axioms."""
 
     program: Program
     axioms: ColumnarFacts
@@ -121,32 +125,41 @@ class _Replay:
     commits: Sequence[Changes[ColumnarFacts]]
     facts: ColumnarFacts | tuple[()] = ()  # at the end
 
+    @classmethod
+    def under(
+        cls, rules: str, engine: ColumnarEngine, commits: Sequence[Changes[ColumnarFacts]]
+    ) -> Replay:
+        """A replay under a rule set, starting with its axioms."""
+        program = co.rules(rules)
+        axioms = engine.facts(encode(program.facts, engine.dictionary))
+        return cls(program.without_facts(), axioms, engine, commits)
+
     def seconds(self) -> list[float]:
-        """Seconds of processor time for each commit."""
-        maintainer = self._maintainer(self.axioms)
+        """CPU seconds of each commit."""
+        maintainer = self._reasoner(self.axioms)
         return [
             timed(partial(maintainer.update, changes))[1].cpu_seconds for changes in self.commits
         ]
 
     def rematerialized(self, places: Sequence[int], repeat: int) -> tuple[dict[int, float], bool]:
-        """Seconds to start over after these commits, and whether the facts are the same."""
-        maintainer = self._maintainer(self.axioms)
+        """Seconds to start over after these commits, and whether the facts are equal."""
+        maintainer = self._reasoner(self.axioms)
         seconds: dict[int, float] = {}
         correct = True
         for place, changes in enumerate(self.commits):
             maintainer.update(changes)
             if place in places:
-                start = partial(self._maintainer, maintainer.explicit)
+                start = partial(self._reasoner, maintainer.explicit)
                 again, time = timed(start)
                 others = (timed(start)[1] for _ in range(repeat - 1))
                 seconds[place] = min(each.cpu_seconds for each in (time, *others))
                 correct &= are_equal(maintainer.facts, again.facts)
         self.facts = maintainer.facts
         expected = Maintainer(self.program, maintainer.explicit, self.engine).facts
-        return seconds, correct and are_equal(self.facts, expected)
+        return seconds, correct and are_equal(maintainer.facts, expected)
 
-    def _maintainer(self, explicit: ColumnarFacts) -> AdaptiveMaintainer[ColumnarFacts]:
-        return AdaptiveMaintainer(self.program, explicit, self.engine)
+    def _reasoner(self, explicit: ColumnarFacts) -> AdaptiveReasoner[ColumnarFacts]:
+        return AdaptiveReasoner(self.program, explicit, self.engine)
 
 
 def are_equal(facts: ColumnarFacts, others: ColumnarFacts) -> bool:

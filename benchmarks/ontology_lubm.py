@@ -1,4 +1,4 @@
-"""LUBM under OWL 2 RL: the closure by rules specialized to the schema, and one axiom's changes."""
+"""LUBM under OWL 2 RL: the closure by specialized rules, and changes of one axiom."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.knowledge_base.ontology import Specialized
+from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.lang.program import Program
 from corollary.rdf.formats import read
+from corollary.reasoning.specialization import SpecializedReasoner
 
-UNIVERSITIES = {1: 0, 10: 10_000}  # and from which scale on they are measured
+UNIVERSITIES = {1: 0, 10: 10_000}  # and the scale from which they are measured
 _UB = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 AXIOM = f"[<{_UB}headOf>, rdfs:subPropertyOf, <{_UB}worksFor>] ."
 
 
 def rows(options: Options) -> Iterator[Row]:
-    """LUBM(1), and LUBM(10) beside large ontologies."""
+    """LUBM(1), and LUBM(10) for large scales."""
     for universities, scale in UNIVERSITIES.items():
         if max(options.scales, default=0) >= scale:
             case: Row = {"part": "lubm", "case": f"owl-rl, LUBM({universities})"}
@@ -34,22 +35,28 @@ def rows(options: Options) -> Iterator[Row]:
             )
 
 
-def axiom(universities: int, repeat: int) -> Row:
-    """The least times of a closure, and of an axiom that is removed and added again."""
+def loaded(universities: int) -> tuple[Program, ColumnarFacts, ColumnarEngine]:
+    """The OWL 2 RL rules, generated data with all axioms, and their engine."""
     dictionary = Dictionary()
     engine = ColumnarEngine(dictionary)
     program = co.rules("owl-rl")
     with tempfile.TemporaryDirectory() as folder:
         main(["generate", "lubm", "--scale", str(universities), "--out", folder])
         triples = read(f"{folder}/*.nt", dictionary)
-    explicit = engine.facts(triples.tables(dictionary)).union(
-        engine.facts(encode(program.facts, dictionary))
+    axioms = engine.facts(encode(program.facts, dictionary))
+    explicit = engine.facts(triples.tables(dictionary)).union(axioms)
+    return Program.of(program.rules), explicit, engine
+
+
+def axiom(universities: int, repeat: int) -> Row:
+    """Minimum times of a closure, and of removing and adding an axiom."""
+    rules, explicit, engine = loaded(universities)
+    # The first run also evaluates the filters for each literal.
+    maintainer, first = timed(lambda: SpecializedReasoner(rules, explicit, engine))
+    time = least(
+        timed(lambda: SpecializedReasoner(rules, explicit, engine))[1] for _ in range(repeat)
     )
-    rules = Program.of(program.rules)
-    # The first one also decides the filters for each literal.
-    maintainer, first = timed(lambda: Specialized(rules, explicit, engine))
-    time = least(timed(lambda: Specialized(rules, explicit, engine))[1] for _ in range(repeat))
-    one = engine.facts(encode(Program.parse(AXIOM).facts, dictionary))
+    one = engine.facts(encode(Program.parse(AXIOM).facts, engine.dictionary))
     nothing, facts = engine.facts({}), maintainer.facts
     removed, added = [], []
     for _ in range(max(5, repeat)):
@@ -58,7 +65,7 @@ def axiom(universities: int, repeat: int) -> Row:
     return {
         "explicit": len(explicit),
         "facts": len(facts),
-        "rules": len(maintainer.specialized.rules),
+        "rules": len(maintainer.active_program.rules),
         "first_cpu_seconds": first.cpu_seconds,
         "seconds": time.seconds,
         "cpu_seconds": time.cpu_seconds,

@@ -1,8 +1,8 @@
-"""`reasonable` as a peer: an OWL 2 RL reasoner in Rust, on the ontology instead of its rules.
+"""`reasonable` as a peer: an OWL 2 RL reasoner in Rust, applied to the ontology.
 
-Its rule set is another one, so only the rates of derivation are compared. `reason` gives Python
-objects, which takes most of its time; here the conversion is stopped at its first term, so that
-what is measured is the reasoning alone. `explained` says why its closure differs from ours.
+It has different rules, so only derivation rates are compared. `reason` spends most of its time on
+creating Python objects; here the conversion stops at the first term, so only reasoning is measured.
+`explained` gives the reasons for differences between the closures.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def missing() -> str | None:
 
 
 def explained(fact: Atom, ours: frozenset[Atom]) -> str | None:
-    """Why only one of the two has a fact; None if there is no reason.
+    """The reason why only one of the two derives a fact; None if unknown.
 
     >>> from corollary.lang.syntax import TRIPLE
     >>> explained(Atom(TRIPLE, (IRI("a"), TYPE, _THING)), frozenset())

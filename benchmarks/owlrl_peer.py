@@ -1,7 +1,7 @@
-"""`owlrl` as a peer: its closure of a file, and why it differs from ours where it does.
+"""`owlrl` as a peer: its closure of a file, and the reasons for differences.
 
-`owlrl` is OWL 2 RL over rdflib in Python. It has a few rules and datatypes of its own; every
-difference is for one of the reasons listed here, or it is a mistake.
+`owlrl` implements OWL 2 RL over rdflib in Python, with a few rules and datatypes of its own. A
+difference without one of the reasons listed here is an error.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def missing() -> str | None:
 
 
 def explained(fact: Atom, ours: frozenset[Atom]) -> str | None:
-    """Why only one of the two has a fact; None if there is no reason."""
+    """The reason why only one of the two derives a fact; None if unknown."""
     subject, property_, object_ = fact.constants()
     if fact in ours:
         if isinstance(subject, Literal) and property_ == TYPE:
             return "dt-type2: every datatype that has the value, not just the literal's own"
         if property_ in _OF_PROPERTIES | _OF_CLASSES and subject == object_:
             return "scm-spo or scm-sco around a cycle, of which owlrl leaves out what is reflexive"
-        # The property of such triples is then a term that owlrl does not have.
+        # The property of such triples is then a term that owlrl lacks.
         if property_ == _SAME and subject == object_ and subject in _OF_PROPERTIES | _OF_CLASSES:
             return "eq-ref of what the reflexive triples are said by"
     elif property_ == ERROR or object_ in (ERROR, _MESSAGE):
@@ -81,7 +81,7 @@ def expand(graph: Any) -> None:
 
 
 def to_rdflib(term: Constant) -> Any:
-    """A term of rdflib, with its lexical form as it is."""
+    """Convert to a term of rdflib with the same lexical form."""
     rdflib: Any = importlib.import_module("rdflib")
     if isinstance(term, IRI):
         return rdflib.URIRef(term.value)
@@ -92,7 +92,7 @@ def to_rdflib(term: Constant) -> Any:
 
 
 def from_rdflib(term: Any) -> Constant:
-    """A term of rdflib as one of ours."""
+    """Convert from a term of rdflib."""
     rdflib: Any = importlib.import_module("rdflib")
     if isinstance(term, rdflib.URIRef):
         return IRI(str(term))
@@ -104,7 +104,7 @@ def from_rdflib(term: Any) -> Constant:
 
 
 def measured(path: str, out: str | None = None) -> Row:
-    """Seconds to parse N-Triples and to close them; the closure goes to a file if asked for."""
+    """Seconds to parse N-Triples and to close them; optionally writes the closure to a file."""
     rdflib: Any = importlib.import_module("rdflib")
     rdflib.NORMALIZE_LITERALS = False
     graph = rdflib.Graph()

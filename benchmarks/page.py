@@ -1,8 +1,8 @@
-"""The tables and plots of `docs/benchmarks.md`, from what `--save` has written.
+"""Generate the tables and plots of `docs/benchmarks.md` from saved results.
 
-`python -m benchmarks.page` draws the plots of all saved results again and puts their tables between
-the marks of the page; what stands around them is written by hand. So a figure of the page is always
-one that was measured, with its command, machine and commit beside it.
+`python -m benchmarks.page` redraws the plots of all saved results and replaces the tables between
+the markers of the page; the text around them is written by hand. So every figure on the page was
+measured, and its command, machine and commit are shown.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from benchmarks.report import RESULTS, ROOT, Benchmark, listing
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 _MARKS = re.compile(r"(<!-- results: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-_BUSY = 0.7  # load of the machine before a run, from which on other work disturbed it
+_BUSY = 0.7  # load before a run above which other work disturbed it
 
 
 def main() -> int:
-    """Write the page, the plots and the tables anew."""
+    """Write the page, the plots and the tables."""
     for name, benchmark in BENCHMARKS.items():
         found = saved(name)
         if found is not None:
@@ -34,12 +34,12 @@ def main() -> int:
 
 
 def page(text: str) -> str:
-    """The page with the newest results between its marks."""
+    """Replace the results between the markers of the page."""
     return _MARKS.sub(lambda found: found[1] + section(found[2]) + found[4], text)
 
 
 def section(name: str) -> str:
-    """What stands between the marks of a benchmark."""
+    """The text between the markers of a benchmark."""
     found = saved(name)
     if found is None or name not in BENCHMARKS:
         return f"\nNot measured yet: `corollary bench {name} --save` fills in this part.\n\n"
@@ -70,16 +70,16 @@ def _origin(benchmark: Benchmark, found: dict[str, Any]) -> str:
     changed = " and changes" if commit.endswith("-dirty") else ""
     lines = [
         f"`{found['command']}`",
-        f"Ours: {machine['cpu']}, {machine['cores']} cores, {memory} GB, {machine['system']}, "
+        f"Machine: {machine['cpu']}, {machine['cores']} cores, {memory} GB, {machine['system']}, "
         f"Python {machine['python']}; commit {commit[:10]}{changed}.",
     ]
     if found.get("load", 0) > _BUSY:
         lines.append(
-            f"The machine did other work too (load {found['load']} before the run): these times "
-            "are too long, and only their ratios say something."
+            f"Other work ran on the machine (load {found['load']} before the run): the times are "
+            "too long, and only their ratios are meaningful."
         )
     if benchmark.paper:
-        lines.append(f"The paper's: {benchmark.paper}.")
+        lines.append(f"Paper: {benchmark.paper}.")
     return "  \n".join(lines)
 
 

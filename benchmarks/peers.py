@@ -1,11 +1,10 @@
-"""Corollary and its peers at the same work, one after the other in one run.
+"""The same work by Corollary and its peers, one after another in one run.
 
-`--scale` is the number of LUBM's universities, and of hundreds of thousands of facts where the
-data are only like LUBM's. Corollary and DuckDB have one thread, except on Spark; `maplib` has as
-many as it likes. `reasonable` and `owlrl` have rules of their own, so that their facts are not
-compared here (the benchmark `reasoners` does that, by reasons); `owlrl` closes a part, and its time
-is scaled by the number of triples. `maplib` is compared by the triples of each property, DuckDB and
-Soufflé by the facts of each predicate.
+`--scale` is the number of LUBM universities, or, for LUBM-like data, of hundreds of thousands of
+facts. Corollary and DuckDB use one thread, except on Spark; `maplib` chooses its own number.
+`reasonable` and `owlrl` have different rules, so their facts are not compared here (the benchmark
+`reasoners` compares them, by reasons). `owlrl` closes a part, and its time is scaled by the number
+of triples. `maplib` is compared by triples per property, DuckDB and Soufflé by facts per predicate.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from benchmarks.views import Column, View
 
-_FACTS = 100_000  # in memory, for each university of `--scale`
-_EDGES = 10_000  # likewise
+FACTS = 100_000  # in memory, for each university of `--scale`
+EDGES = 10_000  # likewise
 _NAMES = {
     "columnar": "corollary",
     "kernels in tasks": "corollary on Spark",
@@ -33,7 +32,7 @@ _NAMES = {
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Each kind of work, by each engine that can do it."""
+    """Each kind of work, by each engine that supports it."""
     for scale in options.scales:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -43,8 +42,8 @@ def run(options: Options) -> Iterator[Row]:
                 [*reasoners.compared({}, whole, part, folder, options, facts=False), _datalog()],
             )
             yield from _shown(f"RDFS (ρdf) from files, LUBM({scale})", _rdfs(whole, options))
-        yield from _shown(f"98 rules in memory, {scale * _FACTS:,} facts", _rules(scale, options))
-        graph, pairs = dag.random_dag(scale * _EDGES)
+        yield from _shown(f"98 rules in memory, {scale * FACTS:,} facts", _rules(scale, options))
+        graph, pairs = dag.random_dag(scale * EDGES)
         with tempfile.TemporaryDirectory() as name:
             arguments = dag.arguments_for(graph, Path(name), options)
             wanted = {"edge": len(graph), "path": pairs}
@@ -77,19 +76,19 @@ def _rdfs(path: Path, options: Options) -> Iterator[Row]:
 
 
 def _rules(scale: int, options: Options) -> Iterator[Row]:
-    """LUBM_L by one thread, and by rounds of SQL; `reasonable` has other rules."""
+    """LUBM_L on one thread, and by rounds of SQL; `reasonable` has different rules."""
     if (absent := lubm_one.missing(options.data)) is not None:
         yield {"engine": "columnar", "skipped": absent}
         return
     with tempfile.TemporaryDirectory() as folder:
-        for row in lubm.closures(scale * _FACTS, Path(folder), options):
+        for row in lubm.closures(scale * FACTS, Path(folder), options):
             single = row["case"] == "closure" and row.get("threads", 1) == 1
             if single and row["engine"] != "reasonable":
                 yield row
 
 
 def _on_spark(scale: int, options: Options) -> Iterator[Row]:
-    """The engine on Spark and the textbook's joins, in one session."""
+    """The Spark engine and textbook joins, in one session."""
     if importlib.util.find_spec("pyspark") is None:
         yield {"engine": "kernels in tasks", "skipped": "not installed (corollary[spark])"}
         return
@@ -106,7 +105,7 @@ def _on_spark(scale: int, options: Options) -> Iterator[Row]:
 
 
 def _shown(work: str, rows: Iterator[Row] | list[Row]) -> Iterator[Row]:
-    """The same columns for all, with how many times as long as ours each takes."""
+    """The same columns for all rows, with the ratio to Corollary's time."""
     ours: Row = {}
     for row in rows:
         ours = ours or row
@@ -138,19 +137,19 @@ BENCHMARK = Benchmark(
             "work",
             "times",
             "engine",
-            unit="times as long as Corollary",
+            unit="ratio to Corollary",
         ),
     ),
     views=(
         View(
-            "Seconds, and how many times as long as Corollary",
+            "Seconds, and ratio to Corollary",
             (
                 "work",
                 "engine",
                 "explicit",
                 "facts",
                 "seconds",
-                Column("times", "times ours"),
+                Column("times", "× Corollary"),
                 Column("cpu_seconds", "cpu: s"),
                 Column("scaled_from", "scaled from: s"),
                 Column("correct", "same result"),

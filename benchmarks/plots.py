@@ -15,7 +15,7 @@ _LINES = 3.6  # inches of its height with lines
 _BAR, _REST = 0.18, 1.1  # inches of a bar, and around all of them
 _GAP = 0.7  # bars between two groups of them
 _WIDE = 20.0  # largest to smallest: from here on, logarithmic axes
-_MANY = 40  # bars that still have their value written beside them
+_MANY = 40  # up to this many bars are labelled with their values
 
 # One color for a thing in all plots. Blue is always Corollary, or what it does by itself.
 _BLUE, _ORANGE, _GREEN, _RED, _PURPLE, _BROWN, _PINK, _GRAY, _OLIVE, _CYAN = (
@@ -50,11 +50,11 @@ _OTHERS = (_BLUE, _ORANGE, _GREEN, _PURPLE, _BROWN, _CYAN, _PINK, _OLIVE, _RED, 
 
 @dataclass(frozen=True)
 class Plot:
-    """What a panel shows: `y` by `x`, a line or group of bars for each value of `series`.
+    """A panel: `y` by `x`, with a line or a group of bars for each value of `series`.
 
-    Rows without `x` or `y` are left out, as are those that differ from `where`. Keys may be
-    joined: `case + algorithm`. Instead of one `y` there may be several `ys` with their names, each
-    a series. `factor` is what values are multiplied by, for the unit that `unit` says.
+    Rows without `x` or `y`, or that do not satisfy `where`, are omitted. Keys may be combined:
+    `case + algorithm`. Instead of `y` there may be several `ys` with names, each of them a series.
+    Values are multiplied by `factor` to match `unit`.
     """
 
     title: str
@@ -88,14 +88,14 @@ class Plot:
 
 
 def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
-    """Write the panels that have points; whether there was one."""
+    """Draw the panels that have points; returns whether there are any."""
     panels = [(plot, curves) for plot in plots if (curves := plot.curves(rows))]
     if not panels:
         return False
     import matplotlib as mpl
 
     mpl.use("svg" if path.suffix == ".svg" else "agg")
-    # So that the same rows give the same file.
+    # Makes the file a function of the rows.
     mpl.rcParams["svg.hashsalt"] = path.stem
     from matplotlib import pyplot
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -116,7 +116,7 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
         axis.set_axisbelow(True)
         axis.grid(alpha=0.3, axis="both" if _is_lines(plot, curves) else "x")
         if len(curves) > 1:
-            # Beside the panel: whatever the points are, the legend covers none of them.
+            # Beside the panel, where the legend cannot cover points.
             shown = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
             axis.legend(
                 shown.values(),
@@ -136,13 +136,13 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
 
 
 def _title(plot: Plot, names: Sequence[str]) -> str | None:
-    """What the names of the series are, where they do not say so themselves."""
+    """The title of the legend, unless the series names are self-explanatory."""
     numbers = all(name[:1].isdigit() for name in names)
     return plot.series.replace(" + ", ", ") if "+" in plot.series or numbers else None
 
 
 def _is_lines(plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> bool:
-    """One point is no line."""
+    """Whether to draw lines: a single point needs bars."""
     return plot.kind == "lines" and any(len(points) > 1 for points in curves.values())
 
 
@@ -154,7 +154,7 @@ def _height(plot: Plot, curves: dict[str, list[tuple[Any, float]]]) -> float:
 
 
 def _colors(names: Sequence[str]) -> dict[str, str]:
-    """A color for each series: its own, lighter if another has it; else one that no other has.
+    """A color for each series: its fixed one, lightened if taken, or else an unused one.
 
     >>> _colors(["bf", "other"]) == {"bf": COLORS["bf"], "other": COLORS["auto"]}
     True
@@ -231,7 +231,7 @@ def _bars(
 
 
 def _plain(axis: Any, values: Sequence[float]) -> None:
-    """Numbers with commas in the place of powers of ten, as tables write them."""
+    """Numbers with thousands separators instead of powers of ten, as in tables."""
     from matplotlib import ticker
 
     if max(map(abs, values)) < 1e9:

@@ -1,9 +1,9 @@
-"""Facts with many proofs: cliques that stay or split, and a chain with two supports.
+"""Facts with many proofs: cliques that survive or split, and a chain with two supports.
 
-A clique is the symmetric and transitive closure of random edges, by its rules. Deleting an edge
-inside it changes nothing else, but DRed deletes and rederives all pairs; deleting the bridge
-between two cliques takes half of the pairs away. In the chain, every constant is in A and in B,
-both give C₁, and each Cᵢ gives the next; one of the two supports is deleted.
+A clique is the symmetric and transitive closure of random edges, computed by its rules. Deleting an
+edge inside it changes nothing else, but DRed deletes and rederives all pairs; deleting the bridge
+between two cliques removes half of the pairs. In the chain, every constant is in A and in B, both
+imply C₁, and each Cᵢ implies the next; one of the two supports is deleted.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def compared(row: Row, first: Row) -> Row:
-    """With how many times faster than the first row it is, and how many times less it derives."""
+    """Add the speedup and the reduction of derivations relative to the first row."""
     if not first:
         first.update(row)
     if "failed" not in row | first:
@@ -75,7 +75,7 @@ def compared(row: Row, first: Row) -> Row:
 
 
 def clique(algorithm: str, nodes: int, splits: bool, repeat: int) -> Row:
-    """The median over edges, each deleted several times: the least of these counts."""
+    """The median over edges of the minimum over repeated deletions."""
     edges, gone = graph(nodes, splits)
     name, _, modules = algorithm.partition(" with ")
     kept = Maintained(Program.parse(CLIQUE), {R: edges}, name, modules=bool(modules))
@@ -122,7 +122,7 @@ def ring(low: int, high: int) -> Ids:
 
 
 def chain(algorithm: str, length: int, coarse: bool, repeat: int) -> Row:
-    """As many constants as steps; one of the two supports of every constant is deleted."""
+    """A chain with as many constants as steps; deletes one of the two supports of each."""
     steps = "".join(f"c{i}(?x) :- c{i - 1}(?x) .\n" for i in range(2, length + 1))
     program = Program.parse(f"c1(?x) :- a(?x) .\nc1(?x) :- b(?x) .\n{steps}")
     constants = np.arange(_CHAIN, dtype=np.uint32)[:, None]
@@ -144,14 +144,14 @@ def chain(algorithm: str, length: int, coarse: bool, repeat: int) -> Row:
 
 BENCHMARK = Benchmark(
     "proofs",
-    "deletions where facts have many proofs: cliques and a chain",
+    "deletions of facts with many proofs: cliques and a chain",
     unit="nodes",
     scales=(300,),
     small=(40,),
     run=run,
     plots=(
         Plot(
-            "Deletions where facts have many proofs",
+            "Deletions of facts with many proofs",
             "case",
             "milliseconds",
             "algorithm",

@@ -1,8 +1,8 @@
 """Reading N-Triples: parse and number the terms; peer: pyoxigraph and a Python dictionary.
 
-The data is LUBM(1) from the original generator, as often as needed, with the numbers of its
-universities made different, on disk and uncompressed (in the cache of the system). `speedup` is
-the rate of ours with one thread, per processor second, divided by theirs.
+The data are LUBM(1) from the original generator, replicated with different university numbers, on
+disk and uncompressed (in the cache of the system). `speedup` is the rate of Corollary with one
+thread, per CPU second, divided by that of the peer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from corollary.rdf import formats
 
 FILE = "lubm/lubm-1.nt.gz"
 _STATEMENTS = 100_543  # of the file
-_UNIVERSITIES = 1000  # more than the file speaks of
+_UNIVERSITIES = 1000  # more than the file mentions
 _WARM_UP = b"<urn:s> <urn:p> _:o .\n"
 
 
@@ -60,7 +60,7 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def replicate(source: Path, path: Path, copies: int) -> None:
-    """Write the data several times, each time about other universities."""
+    """Replicate the data with different universities."""
     text = gzip.decompress(source.read_bytes())
     with path.open("wb") as file:
         for copy in range(copies):
@@ -73,7 +73,7 @@ def _renumbered(shift: int, match: re.Match[bytes]) -> bytes:
 
 
 def load(path: str, repeat: int, threads: int) -> Row:
-    """Our reader."""
+    """Corollary's reader."""
     formats.read_text(_WARM_UP, Dictionary(), format="n-triples")
 
     def once() -> Loaded:
@@ -85,7 +85,7 @@ def load(path: str, repeat: int, threads: int) -> Row:
 
 
 def peer(path: str, repeat: int) -> Row:
-    """The library's parser, and numbers from a Python dictionary."""
+    """The parser of pyoxigraph, and numbers from a Python dictionary."""
 
     def once() -> Loaded:
         numbers: dict[object, int] = {}
@@ -125,7 +125,7 @@ def _measured(once: Callable[[], Loaded], repeat: int, path: str) -> Row:
 
 
 def _shown(engine: str, threads: int, row: Row, ours: Row) -> Row:
-    """A row with what it is about, whether it agrees with ours, and how much slower it is."""
+    """A row with the reader, whether its result is equal, and its relative speed."""
     about: Row = {"case": "load", "engine": engine, "threads": threads}
     if "failed" in row or "failed" in ours:
         return about | row
@@ -155,7 +155,7 @@ BENCHMARK = Benchmark(
                 "seconds",
                 Column("cpu_seconds", "cpu: s"),
                 Column("statements_per_second", "statements/s"),
-                Column("speedup", "ours: × faster"),
+                Column("speedup", "Corollary: × faster"),
                 "correct",
             ),
         ),

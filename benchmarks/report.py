@@ -1,4 +1,4 @@
-"""What a benchmark is given and what it gives: rows, as a table or as JSON."""
+"""Options and results of benchmarks: rows, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -25,39 +25,44 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """How a benchmark is run."""
+    """Options of a benchmark run."""
 
     scales: Sequence[int]
     repeat: int = 3
     timeout: float = 600.0  # seconds for one case
     data: Path = DATA
+    only: Sequence[str] = ()  # fence: the cases to measure
+    skip_spark: bool = False  # fence
+    check: Path | None = None  # fence: the folder of the budgets
 
 
 @dataclass(frozen=True)
 class Benchmark:
     """A named function that yields rows.
 
-    A row with `"correct": False` makes the run fail (None: nothing to compare it with); one with
-    `"skipped"` says why there is none, one with `"failed"` what went wrong. `paper` says on which
-    machine and which data the figures of a paper were measured that stand beside ours.
+    A row with `"correct": False` (wrong result) or `"within": False` (exceeded budget) fails the
+    run; `"correct": None` means that there is nothing to compare with. `"skipped"` is the reason
+    why a case was not measured, `"failed"` the error. `paper` describes the machine and the data
+    of the figures of the paper that are shown for comparison.
     """
 
     name: str
     summary: str
     unit: str  # what `--scale` counts
     scales: tuple[int, ...]
-    small: tuple[int, ...]  # where all benchmarks are run one after another
+    small: tuple[int, ...]  # when all benchmarks are run
     run: Callable[[Options], Iterator[Row]]
     plots: tuple[Plot, ...] = ()
     views: tuple[View, ...] = ()
     paper: str = ""
+    merges: bool = False  # saving keeps earlier rows of cases that were not measured
 
     def text(self, rows: Sequence[Row]) -> str:
-        """The rows for a terminal: by the views if there are any, else all of them."""
+        """Format the rows for a terminal: through the views if any, else all columns."""
         from benchmarks.views import text
 
         shown = text(self.views, rows) if self.views else table(rows)
-        return f"{shown}\n\nThe paper's figures: {self.paper}" if self.paper else shown
+        return f"{shown}\n\nFigures of the paper: {self.paper}" if self.paper else shown
 
 
 def report(name: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -68,30 +73,42 @@ def report(name: str, rows: Iterable[Row]) -> dict[str, Any]:
 def save(
     benchmark: Benchmark, rows: Sequence[Row], command: str, load: float, folder: Path
 ) -> None:
-    """Write a report with its command, its tables, and its plots, into a folder.
+    """Write a report with its command, tables and plots into a folder.
 
-    `load` is that of the machine before the run: other work makes times longer.
+    `load` is the load of the machine before the run: other work lengthens times.
     """
     from benchmarks.plots import draw
 
     folder.mkdir(parents=True, exist_ok=True)
     name = benchmark.name
-    found = {"name": name, "command": command, "load": round(load, 2)} | report(name, rows)
-    text = json.dumps(found, indent=1, default=str, ensure_ascii=False) + "\n"
+    if benchmark.merges:
+        rows = merge(rows, folder / f"{name}.json")
+    saved = {"name": name, "command": command, "load": round(load, 2)} | report(name, rows)
+    text = json.dumps(saved, indent=1, default=str, ensure_ascii=False) + "\n"
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
-    (folder / f"{name}.txt").write_text(listing(benchmark, found), encoding="utf-8")
+    (folder / f"{name}.txt").write_text(listing(benchmark, saved), encoding="utf-8")
     draw(benchmark.plots, rows, folder / f"{name}.svg")
 
 
-def listing(benchmark: Benchmark, found: Mapping[str, Any]) -> str:
-    """A saved report as text."""
+def merge(rows: Sequence[Row], path: Path) -> list[Row]:
+    """Replace rows of a saved report by those that a run has measured."""
+    saved = json.loads(path.read_text("utf-8"))["rows"] if path.exists() else []
+    merged = {row["case"]: row for row in saved}
+    for row in rows:
+        if "skipped" not in row or row["case"] not in merged:
+            merged[row["case"]] = row
+    return list(merged.values())
+
+
+def listing(benchmark: Benchmark, saved: Mapping[str, Any]) -> str:
+    """Format a saved report as text."""
     return (
-        f"$ {found['command']}\n\n{benchmark.text(found['rows'])}\n\n{written(found['machine'])}\n"
+        f"$ {saved['command']}\n\n{benchmark.text(saved['rows'])}\n\n{written(saved['machine'])}\n"
     )
 
 
 def machine() -> dict[str, Any]:
-    """What the times depend on."""
+    """Describe this machine."""
     return {
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0))
@@ -113,9 +130,9 @@ def _cpu_model() -> str:
 
 
 def commit() -> str | None:
-    """The commit that was measured, with `-dirty` if tracked files were changed since.
+    """The checked-out commit, with `-dirty` if tracked files have uncommitted changes.
 
-    Results that were saved just before, and the page that shows them, do not count.
+    Saved results, and the page that shows them, do not count.
     """
     head = _git("rev-parse", "HEAD")
     others = (".", ":!benchmarks/results", ":!docs/benchmarks.md")
@@ -135,7 +152,7 @@ def _git(*arguments: str) -> str | None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as text: a table for each run of rows with the same keys.
+    """Format rows as text: one table per run of rows with the same keys.
 
     >>> print(table([{"case": "a", "facts": 1200}, {"case": "b", "facts": 7}]))
     case  facts
@@ -150,7 +167,7 @@ def _block(rows: Sequence[Row]) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Headings and cells as columns of text; those of numbers are set to the right."""
+    """Align headings and cells in columns of text; columns of numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numeric = [all(is_number(line[at]) for line in lines[1:]) for at in range(len(widths))]
     return "\n".join(
@@ -163,12 +180,12 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number, or nothing."""
+    """Whether a cell is a number or empty."""
     return not cell or cell[0].isdigit() or cell[0] == "-"
 
 
 def written(value: object) -> str:
-    """A value as a table shows it."""
+    """Format a value for a table."""
     match value:
         case None:
             return "-"

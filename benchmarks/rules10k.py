@@ -35,19 +35,19 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def text(rules: int) -> str:
-    """A program of this many different rules."""
+    """A program with this many distinct rules."""
     lines = ["@prefix ex: <http://example.org/> ."]
     around = -(-rules // len(SHAPES))
     for number in range(rules):
         a, shape = divmod(number, len(SHAPES))
-        # Heads and bodies overlap, so that there are long dependencies and cycles.
+        # Heads and bodies overlap, which creates long dependencies and cycles.
         b, c = (a * 7 + 3) % around, (a * 11 + 5) % around
         lines.append(SHAPES[shape].format(a=a, b=b, c=c))
     return "\n".join(lines)
 
 
 def parse(rules: int, repeat: int) -> Row:
-    """Read and validate; then order into strata."""
+    """Read and validate a program, then compute its strata."""
     source = text(rules)
     reading, ordering = [], []
     program = Program()

@@ -3,9 +3,9 @@
 `--scale` counts millions of facts in process, and universities on Spark. In process, LUBM-like data
 are closed under LUBM_L, and the dependencies of Debian are closed transitively, with one and two
 threads. On Spark, LUBM is built under owl-rl from files to a committed version, each build in a
-process of its own, with `local[1]`, with `local[2]`, and on a cluster of a master and two workers
-of one core each on this machine. `growth` is the time for each explicit fact in relation to that at
-the smallest scale: 1 is linear. `gain` is the time with one core by that with two.
+separate process, with `local[1]`, with `local[2]`, and on a cluster of a master and two workers
+with one core each on this machine. `growth` is the time per explicit fact relative to the smallest
+scale: 1 is linear. `gain` is the time with one core divided by that with two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from benchmarks.views import Column, View
 
-_MILLION = 1_000_000
+FACTS = 1_000_000  # for each unit of `--scale`
 _GRAPH = "Debian bookworm"
 _RULES = "owl-rl"
 _SEED = 1
@@ -40,7 +40,7 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def _compared(rows: Iterator[Row], by: str) -> Iterator[Row]:
-    """With `growth` and `gain`; the sizes of one scale are to be the same."""
+    """Add `growth` and `gain`; correct if the sizes at each scale are equal."""
     smallest: dict[Any, float] = {}
     one_core: dict[Any, Row] = {}
     for row in rows:
@@ -62,10 +62,8 @@ def _in_process(options: Options) -> Iterator[Row]:
     for scale in options.scales:
         with tempfile.TemporaryDirectory() as folder:
             path, warm_up = f"{folder}/facts.npz", f"{folder}/few.npz"
-            tables.save(warm_up, lubm.warm_up(scale * _MILLION))
-            made = isolated(
-                lubm.generate, timeout=options.timeout, scale=scale * _MILLION, path=path
-            )
+            tables.save(warm_up, lubm.warm_up(scale * FACTS))
+            made = isolated(lubm.generate, timeout=options.timeout, scale=scale * FACTS, path=path)
             if "failed" in made:
                 yield case | {"scale": scale} | made
                 continue
@@ -120,7 +118,7 @@ def _on_spark(options: Options) -> Iterator[Row]:
 
 
 def build(folder: str, number: int, master: str) -> Row:
-    """One build; starting Spark is told of apart, as it does not grow."""
+    """One build; the startup of Spark is reported separately, because it does not grow."""
     from corollary.engines.spark.session import build_session
 
     if master in ("local[1]", "local[2]"):
@@ -194,8 +192,8 @@ BENCHMARK = Benchmark(
                 "threads",
                 "seconds",
                 Column("cpu_seconds", "cpu: s"),
-                Column("gain", "gain by threads"),
-                Column("growth", "growth a fact"),
+                Column("gain", "thread gain"),
+                Column("growth", "growth per fact"),
                 "correct",
             ),
             where=(("master", None),),
@@ -212,7 +210,7 @@ BENCHMARK = Benchmark(
                 "seconds",
                 Column("triples_per_second", "triples/s"),
                 Column("gain", "gain to local[1]"),
-                Column("growth", "growth a triple"),
+                Column("growth", "growth per triple"),
                 "correct",
             ),
             where=(("case", "build under owl-rl on Spark"),),

@@ -1,10 +1,10 @@
-"""Materialization on Spark: kernels in tasks against the textbook's joins of DataFrames.
+"""Materialization on Spark: kernels in tasks, compared with textbook joins of DataFrames.
 
-The textbook is semi-naive evaluation over one table of triples: each rule as it is written, one
-join for each atom that the new triples may stand at, a union of all, what is known taken away, one
-checkpoint and one count a round. Both run in one session, one after the other, over the same data,
-under ρdf: its rules are the largest set that the textbook ends within minutes. The time is the
-least of five, after one more that nobody measures.
+The textbook algorithm is semi-naive evaluation over one table of triples: original rules, one join
+per delta atom, a union of all results, minus the known triples, with one checkpoint and one count
+per round. Both run in one session, one after another, over the same data under ρdf, the largest
+rule set that the textbook algorithm completes within minutes. Times are the minimum of five runs,
+after an unmeasured one.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def written(scale: int, folder: Path, dictionary: Dictionary) -> Path:
 
 
 def measured(session: Any, name: str, action: Callable[[], int]) -> tuple[int, float, int]:
-    """What the action gives after the first time, the least that it took, and how many jobs."""
+    """The result of an action after the first run, its minimum time, and its jobs."""
     context = session.sparkContext
-    action()  # Java compiles what it runs often, and Python workers load the kernels once
+    action()  # warms up Java's compiler, and loads the kernels in Python workers
     found, seconds, jobs = 0, float("inf"), 0
     for number in range(_TIMES):
         group = f"{name} {number}"
@@ -112,7 +112,7 @@ def measured(session: Any, name: str, action: Callable[[], int]) -> tuple[int, f
 
 
 def rounds_of_joins(frame: Any, program: Program, dictionary: Dictionary) -> int:
-    """Semi-naive evaluation by joins; returns how many facts are derived."""
+    """Semi-naive evaluation by joins; returns the number of derived facts."""
     from pyspark.sql import DataFrame
 
     names = ("s", "p", "o")
@@ -166,7 +166,7 @@ def heads(terms: tuple[Term, ...], names: tuple[str, ...], dictionary: Dictionar
 
 BENCHMARK = Benchmark(
     "spark",
-    "materialization on Spark, against joins of DataFrames",
+    "materialization on Spark, compared with joins of DataFrames",
     unit="universities",
     scales=(1, 10),
     small=(1,),

@@ -1,16 +1,17 @@
-"""Graphs on Spark: closures and components in tasks, against the textbook's joins of DataFrames.
+"""Graphs on Spark: closures and components in tasks, compared with textbook joins of DataFrames.
 
 All cases run in one session, each from a Parquet file of numbered edges to an exact count.
 
-- The transitive closure of Debian's dependencies, whose pairs are known; semi-naive evaluation
-  joins the new pairs with the edges, takes away the known ones, and counts, a job a round.
-- A symmetric and transitive relation over 1 M random edges between 4 M nodes, where components are
-  small, so that all pairs can be written; semi-naive evaluation of both rules.
-- The components of 1 M random edges between 1 M nodes. Four nodes of five are in one component,
-  whose 6 · 10¹¹ pairs nobody writes: what is asked for is the least node that each node is
-  connected to. The textbook passes least labels along the edges until none changes.
+- The transitive closure of Debian's dependencies, with a known number of pairs. Semi-naive
+  evaluation joins the new pairs with the edges, removes the known ones, and counts, one job per
+  round.
+- A symmetric and transitive relation over 1 M random edges between 4 M nodes, whose components are
+  small, so all pairs can be written. Semi-naive evaluation of both rules.
+- The components of 1 M random edges between 1 M nodes. Four of five nodes are in one component,
+  whose 6 · 10¹¹ pairs cannot be written; the result is the least node of each node's component. The
+  textbook algorithm propagates least labels along the edges until none changes.
 
-The textbook is stopped at a time limit; then its time is a lower bound.
+The textbook algorithm is stopped at a time limit; its time is then a lower bound.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ _WARM = 20.0  # seconds for which the textbook runs before it is measured
 
 
 class TooLong(Exception):
-    """The textbook did not end in time."""
+    """The textbook algorithm exceeded the time limit."""
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Each case; random ones with so many edges."""
+    """Each case; random graphs have the given number of edges."""
     file, pairs = GRAPHS["Debian bookworm"]
     if (options.data / file).exists():
         path = str(options.data / file)
@@ -61,7 +62,9 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def _rows(options: Options, case: Callable[..., Row], **arguments: object) -> Iterator[Row]:
-    limit = options.timeout / 3  # for the textbook; ours and the preparation have the rest
+    limit = (
+        options.timeout / 3
+    )  # for the textbook algorithm; the rest is for the engine and the preparation
     found = isolated(case, timeout=options.timeout, limit=limit, **arguments)
     yield from found.get("rows", [{"case": case.__name__, **found}])
 
@@ -79,7 +82,7 @@ def debian(file: str, expected: int, limit: float) -> Row:
 
 
 def pairs_of_components(edges: int, limit: float) -> Row:
-    """A symmetric and transitive relation with all of its pairs."""
+    """A symmetric and transitive relation with all its pairs."""
     from corollary.knowledge_base.distributed import materialize
 
     graph = random_edges(edges, nodes=4 * edges)
@@ -93,7 +96,7 @@ def pairs_of_components(edges: int, limit: float) -> Row:
 
 
 def least_nodes(edges: int, limit: float) -> Row:
-    """How many components there are, by the least node of each."""
+    """Components, identified by their least nodes."""
     from corollary.knowledge_base import distributed
 
     graph = random_edges(edges, nodes=edges)
@@ -108,7 +111,7 @@ def least_nodes(edges: int, limit: float) -> Row:
 
 
 def random_edges(edges: int, nodes: int) -> Ids:
-    """So many different edges between random nodes, the same every time."""
+    """Distinct edges between random nodes, from a fixed seed."""
     random = np.random.default_rng(7)
     found = np.zeros((0, 2), np.uint32)
     while len(found) < edges:
@@ -143,7 +146,7 @@ def _compared(
         pq.write_table(table, f"{folder}/edges.parquet", row_group_size=1 << 17)
         frame = session.read.parquet(folder).cache()
         assert frame.count() == len(edges)
-        # Java compiles what it runs often, and Python's workers load the kernels once.
+        # Warm up Java's compiler, and load the kernels in Python workers.
         ours(frame)
         _limited(session, "warm", lambda: textbook(frame, time.monotonic() + _WARM), _WARM)
         actions = {
@@ -167,7 +170,7 @@ def _compared(
 
 
 def _limited(session: Any, group: str, action: Callable[[], int], limit: float) -> int | None:
-    """What an action gives; None if it takes longer than the limit, and its job is cancelled."""
+    """The result of an action; None if it exceeds the limit, which cancels its job."""
     context = session.sparkContext
     context.setJobGroup(group, group, interruptOnCancel=True)
     over = threading.Event()
@@ -221,7 +224,7 @@ def connected_by_joins(frame: Any, until: float) -> int:
 
 
 def labels_by_joins(frame: Any, until: float) -> int:
-    """The least label of all neighbors, until none changes; returns the components."""
+    """Propagate least labels until none changes; returns the components."""
     from pyspark.sql import functions
 
     one = frame.selectExpr("arg0 AS node", "arg1 AS other")
@@ -248,7 +251,7 @@ def _check(until: float) -> None:
 
 BENCHMARK = Benchmark(
     "spark-graphs",
-    "closures and components on Spark, against joins of DataFrames",
+    "closures and components on Spark, compared with joins of DataFrames",
     "random edges",
     (1_000_000,),
     (20_000,),

@@ -1,11 +1,11 @@
-"""The pipeline on Spark: LUBM by owl-rl from files to a committed version, stage by stage.
+"""The pipeline on Spark: LUBM under owl-rl from files to a committed version, stage by stage.
 
-Every build is a process of its own, from the start of the session on, with `local[2]`; the result
-at the smallest scale is compared with that of the embedded engine by a hash of all facts. The
-growth of a row is its time per triple in relation to that of the smallest scale. Of each stage
-there is a profile: the jobs, what their tasks took together, and how long no job ran, which is what
-the driver took; the slowest one is marked. Then 100 and 100,000 triples are deleted on Spark in a
-session that is warm, and what that took is compared with the build.
+Every build runs in a separate process with `local[2]` and includes the start of the session. At the
+smallest scale, a hash of all facts is compared with that of the embedded engine. The growth of a
+row is its time per triple relative to the smallest scale. The profile of each stage contains its
+jobs, the total time of their tasks, and the time without jobs, which is spent on the driver; the
+slowest stage is marked. Then 100 and 100,000 triples are deleted on Spark in a warm session, and
+the time is compared with that of the build.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def build(data: str, store: str, compare: bool) -> Row:
 
 
 def update(data: str, store: str, counts: Sequence[int], compare: bool) -> Row:
-    """Deletes triples on Spark; the embedded engine does the same to a copy."""
+    """Delete triples on Spark; the embedded engine does the same to a copy."""
     from corollary import spark
 
     rows: list[Row] = []
@@ -169,11 +169,11 @@ def update(data: str, store: str, counts: Sequence[int], compare: bool) -> Row:
     return {"rows": rows}
 
 
-Job = tuple[float, float, float]  # when it began, when it ended, seconds of its tasks
+Job = tuple[float, float, float]  # start, end, and seconds of its tasks
 
 
 def jobs_of_session() -> list[Job]:
-    """What the session that runs has done, from what Spark knows about itself."""
+    """The jobs of the running session, from Spark's status store."""
     store, gateway = _java()
     arrays, jvm = gateway.new_array(gateway.jvm.double, 0), gateway.jvm
     nothing = jvm.java.util.ArrayList()
@@ -190,7 +190,7 @@ def jobs_of_session() -> list[Job]:
 
 
 def profile(jobs: Sequence[Job], began: float, ended: float) -> Row:
-    """Of the jobs between two times: how many, what their tasks took, and when none ran."""
+    """The jobs between two times: their number, their task time, and the time without jobs."""
     inside = [job for job in jobs if began <= job[0] < ended]
     idle, at = 0.0, began
     for start, end, _ in inside:
@@ -204,7 +204,7 @@ def profile(jobs: Sequence[Job], began: float, ended: float) -> Row:
 
 
 def heap_peak() -> int:
-    """The most bytes that Java's heap has held, tasks included, which share it here."""
+    """Peak bytes of Java's heap, including tasks, which share it here."""
     _, gateway = _java()
     pools = gateway.jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
     return sum(
@@ -226,9 +226,9 @@ def _each(sequence: Any) -> Iterator[Any]:
 
 
 def hash_of(path: str | Path) -> int:
-    """A hash of all facts of the newest version, whatever their order and ids.
+    """A hash of all facts of the newest version, independent of order and ids.
 
-    Of blank nodes only the label in their document counts.
+    Blank nodes are compared by their label in the document only.
     """
     snapshot = Store.open(path).snapshot()
     texts = pc.replace_substring_regex(snapshot.terms()["term"], r"^_:d\w*\.", "_:")
@@ -245,7 +245,7 @@ def hash_of(path: str | Path) -> int:
 
 BENCHMARK = Benchmark(
     "spark-pipeline",
-    "LUBM by owl-rl on Spark, from files to a commit; updates; compared with the embedded engine",
+    "LUBM under owl-rl on Spark, from files to a commit; updates; peer: the embedded engine",
     unit="universities",
     scales=(10, 50, 100),
     small=(1,),
@@ -278,7 +278,7 @@ BENCHMARK = Benchmark(
                 "rounds",
                 "seconds",
                 Column("triples_per_second", "triples/s"),
-                Column("growth", "growth a triple"),
+                Column("growth", "growth per triple"),
                 Column("driver_peak_bytes", "driver: MB", 1e-6),
                 "correct",
             ),

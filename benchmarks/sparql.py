@@ -1,10 +1,10 @@
 """LUBM's 14 queries over a materialization; peer: pyoxigraph's store with the same triples.
 
-LUBM(N) is generated, closed under owl-rl, exported and loaded into pyoxigraph. Then, in one
-process, each query is asked of both, all answers are taken, and the answers are compared. `cold` is
-the first time: ours parses and translates the query, and makes the tables that it reads. `warm` is
-the least of the times after that. Ours has one thread, as has theirs; theirs gives rows of terms,
-ours an Arrow table of texts.
+LUBM(N) is generated, closed under owl-rl, exported and loaded into pyoxigraph. Then both answer
+each query in one process, all answers are fetched and compared. `cold` is the first execution, in
+which Corollary parses and translates the query and loads the tables that it reads.
+`warm` is the minimum of later executions. Both use one thread; pyoxigraph returns rows of terms,
+Corollary an Arrow table of texts.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def query_text(folder: Path, number: int) -> str:
 
 
 def measure(folder: str, scale: int, repeat: int) -> Row:
-    """Ask both."""
+    """Execute every query on both."""
     import pyoxigraph
 
     import corollary

@@ -1,7 +1,7 @@
-"""DuckDB as a peer: the same semi-naive rounds in SQL, and its own recursive queries.
+"""DuckDB as a peer: the same semi-naive rounds in SQL, and its recursive queries.
 
-A predicate is a table, in a recursive stratum two: the facts before the last round, and those of
-the last round (Δ). Positive rules with constant predicates only.
+A predicate is a table; in a recursive stratum it is two: the facts before the last round, and those
+of the last round (Δ). Only positive rules with constant predicates are supported.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Ids) -> None
 
 
 class SemiNaive:
-    """The facts of a program in a database, and the rounds that complete them."""
+    """The facts of a program in a database, and its semi-naive rounds."""
 
     def __init__(self, program: Program, explicit: Mapping[Predicate, Ids], threads: int) -> None:
         self.connection = connect(threads)
@@ -89,7 +89,7 @@ class SemiNaive:
         return f"t{self.created}"
 
     def materialize(self) -> None:
-        """Add all facts that follow."""
+        """Add all derived facts."""
         for stratum in self.strata:
             derived = self.derive(
                 [(rule, ["known"] * len(rule.body)) for rule in self.compiled(stratum.nonrecursive)]
@@ -100,11 +100,11 @@ class SemiNaive:
                 self.close(stratum)
 
     def close(self, stratum: Stratum) -> None:
-        """Apply the recursive rules until nothing new comes out."""
+        """Apply the recursive rules until nothing new is derived."""
         for predicate in stratum.predicates:
             self.delta[predicate] = self.known[predicate]
             self.known[predicate] = self.create(predicate)
-        # Before the atom that reads Δ the facts before, after it all: each instance once.
+        # Atoms before the delta atom read old facts, later ones all facts: each instance once.
         plans = [
             (rule, ["known"] * place + ["delta"] + ["all"] * (len(rule.body) - place - 1))
             for rule in self.compiled(stratum.recursive)
@@ -130,7 +130,7 @@ class SemiNaive:
         return {p: self.create(p, self.new(p, selects)) for p, selects in queries.items()}
 
     def new(self, predicate: Predicate, selects: Sequence[str]) -> str:
-        """A query for what is not known yet."""
+        """A query for the new rows."""
         columns = [f"c{place}" for place in range(self.arity[predicate])]
         same = " AND ".join(f"q.{column} = k.{column}" for column in columns)
         return (
@@ -140,7 +140,7 @@ class SemiNaive:
         )
 
     def select(self, rule: CompiledRule, readings: Sequence[str]) -> str:
-        """The heads of the rule's instances, each atom reading what is said of it."""
+        """A query for the heads of a rule's instances, with a source for each atom."""
         sources, conditions = [], []
         where: dict[int, str] = {}
         for number, (pattern, reading) in enumerate(zip(rule.body, readings, strict=True)):
@@ -159,7 +159,7 @@ class SemiNaive:
         return f"SELECT {', '.join(heads)} FROM {', '.join(sources)}{filters}"
 
     def source(self, predicate: Predicate, reading: str) -> str:
-        """Where an atom reads: the known facts, Δ, or both."""
+        """The source of an atom: the known facts, Δ, or both."""
         known, delta = self.known[predicate], self.delta.get(predicate)
         if reading == "known" or delta is None:
             return known

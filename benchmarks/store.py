@@ -1,9 +1,9 @@
-"""A store: making it, opening it, and committing one fact.
+"""Stores: creating, opening, and committing one fact.
 
-LUBM under ρdf; `--scale` is the number of universities. Every case runs in a process of its own:
-`open` is what a reader waits for until there is an object that answers, `first answer` the count of
-a class with its members. One-fact updates follow one another in one process; the first one, which
-makes what updates need, is told of apart.
+LUBM under ρdf; `--scale` is the number of universities. Every case runs in a separate process.
+`open` is the time until a reader can query the store, and `first answer` the time to count the
+members of a class. One-fact updates run one after another in one process; the first one, which
+builds the data structures for updates, is reported separately.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def build(folder: str, scale: int) -> Row:
-    """Save what was derived in memory; reading and deriving are not counted."""
+    """Save a materialization; excludes reading and deriving."""
     data = f"{folder}/data"
     main(["generate", "lubm", "--scale", str(scale), "--out", data, "--quiet"])
     kb = co.KnowledgeBase(co.rules("rhodf"), threads=2)
@@ -64,7 +64,7 @@ def open_(folder: str, scale: int) -> Row:
 
 
 def open_without_cache(folder: str, scale: int) -> Row:
-    """Open from the tables alone, which makes the cache again."""
+    """Open from the tables alone, which rebuilds the cache."""
     shutil.rmtree(f"{folder}/store/cache")
     with _Timed() as spent:
         kb = co.KnowledgeBase.open(f"{folder}/store")
@@ -72,7 +72,7 @@ def open_without_cache(folder: str, scale: int) -> Row:
 
 
 def update(folder: str, scale: int) -> Row:
-    """Insert and delete one fact, each a commit; then a later process opens what is there."""
+    """Commit an insertion and a deletion of one fact; then another process opens the store."""
     kb = co.KnowledgeBase.open(f"{folder}/store")
     times, sizes = [], []
     for number in range(_UPDATES):
@@ -105,7 +105,7 @@ def merge(folder: str, scale: int) -> Row:
 
 
 def verify(folder: str, scale: int) -> Row:
-    """Read every file, derive everything again, compare."""
+    """Read every file, rematerialize, and compare."""
     from corollary.knowledge_base.verify import verify_store
 
     with _Timed() as spent:
@@ -114,7 +114,7 @@ def verify(folder: str, scale: int) -> Row:
 
 
 class _Timed:
-    """Seconds of the work inside."""
+    """Measures the seconds of its block."""
 
     def __enter__(self) -> _Timed:
         self._started, self._cpu = time.perf_counter(), time.process_time()
@@ -143,7 +143,7 @@ OPERATIONS: dict[str, Callable[[str, int], Row]] = {
 
 BENCHMARK = Benchmark(
     "store",
-    "a store: save, open, commit one fact, compact, verify",
+    "stores: save, open, commit one fact, compact, verify",
     unit="universities",
     scales=(75,),
     small=(1,),
@@ -153,7 +153,7 @@ BENCHMARK = Benchmark(
         Plot(
             "Commits of one fact",
             "case",
-            ys=(("median_ms", "median"), ("first_ms", "the first in a process")),
+            ys=(("median_ms", "median"), ("first_ms", "first in a process")),
             unit="milliseconds",
         ),
     ),

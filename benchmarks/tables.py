@@ -1,4 +1,4 @@
-"""Facts as arrays in a file, so that all engines get the same ones, each in its own process."""
+"""Facts as arrays in a file, shared by engines in separate processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def label(predicate: Predicate) -> str:
 
 
 def labelled(text: str) -> Predicate:
-    """The predicate of a label.
+    """Parse the label of a predicate.
 
     >>> all(label(labelled(text)) == text for text in ("edge", "http://e/p", "a http://e/C"))
     True
@@ -42,7 +42,7 @@ def labelled(text: str) -> Predicate:
 
 def save(path: Path | str, tables: Mapping[Predicate, Ids]) -> None:
     """Write the tables to one file."""
-    # Not under the labels: in the archive a slash would begin a folder.
+    # Not named by labels: a slash would create a folder in the archive.
     arrays: dict[str, Any] = {f"table{number}": rows for number, rows in enumerate(tables.values())}
     np.savez(path, labels=np.array([label(predicate) for predicate in tables]), **arrays)
 

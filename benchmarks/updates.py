@@ -1,7 +1,7 @@
-"""One fact, and a thousand, deleted from LUBM data under LUBM_L and inserted again.
+"""Deletions of one and of a thousand facts from LUBM data under LUBM_L, and insertions.
 
 `ms` are medians over random facts. Every deletion is followed by the insertion of the same facts,
-which must bring back as many facts as the deletion took away.
+which must restore as many facts as the deletion removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WARM_UP = 5
 
 
 def run(options: Options) -> Iterator[Row]:
-    """Each algorithm on data of each size; then how much more the larger sizes cost."""
+    """Each algorithm on data of each size, then the growth with the size."""
     reason = lubm_one.missing(options.data)
     if reason is not None:
         yield {"case": "updates", "skipped": reason}
@@ -54,7 +54,7 @@ def run(options: Options) -> Iterator[Row]:
 
 
 def measured(algorithm: str, scale: int, changed: int, data: str) -> Row:
-    """Medians over updates of so many facts."""
+    """Medians over updates of a given number of facts."""
     tables = lubm_data.generate(scale)
     kept = Maintained(lubm_one.rules(Path(data), "L"), tables, algorithm)
     facts = len(kept.maintainer.facts)
@@ -85,14 +85,14 @@ def measured(algorithm: str, scale: int, changed: int, data: str) -> Row:
 
 BENCHMARK = Benchmark(
     "updates",
-    "deleting and inserting 1 and 1000 facts of LUBM data",
+    "deleting and inserting 1 and 1,000 facts of LUBM data",
     unit="facts",
     scales=(1_000_000, 10_000_000),
     small=(100_000,),
     run=run,
     plots=(
         Plot(
-            "Deleting facts, all consequences included",
+            "Deleting facts, including all consequences",
             "changed + scale",
             "delete_ms",
             "algorithm",
@@ -100,7 +100,7 @@ BENCHMARK = Benchmark(
             x_unit="facts changed, explicit facts",
         ),
         Plot(
-            "Inserting facts, all consequences included",
+            "Inserting facts, including all consequences",
             "changed + scale",
             "insert_ms",
             "algorithm",
@@ -116,7 +116,7 @@ BENCHMARK = Benchmark(
             values=("delete_ms",),
         ),
         View(
-            "Milliseconds to delete, the longest",
+            "Milliseconds to delete, maximum",
             (Column("scale", "explicit facts"), "changed"),
             across="algorithm",
             values=("delete_ms_max",),
@@ -128,7 +128,7 @@ BENCHMARK = Benchmark(
             values=("insert_ms",),
         ),
         View(
-            "Seconds to begin with",
+            "Startup seconds",
             (Column("scale", "explicit facts"),),
             across="algorithm",
             values=("start_seconds",),

@@ -1,6 +1,6 @@
-"""Views of rows: the tables that people read, in the terminal and in the documentation.
+"""Views of rows: the tables shown in the terminal and in the documentation.
 
-A report has every figure; a view has those that its claim is about, with headings and units.
+A report contains all figures; a view selects those that support its claim, with headings and units.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REASONS = ("skipped", "failed")
 
 @dataclass(frozen=True)
 class Column:
-    """A key of the rows, its heading, and what its values are multiplied by."""
+    """A key of the rows, its heading, and a factor for its values."""
 
     key: str
     heading: str = ""
@@ -37,11 +37,11 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """A table: `columns` of the rows that are as `where` says.
+    """A table: `columns` of the rows that satisfy `where`.
 
-    Rows without the key `needs` are left out, unless they say why they were not measured.
-    With `across`, rows that agree in `columns` become one, and each value of that key becomes a
-    group of the columns `values`. A row that was not measured says why in its last cell.
+    Rows without the key `needs` are omitted, unless they give a reason why they were not measured.
+    With `across`, rows that agree in `columns` are merged, and each value of that key becomes a
+    group of the columns `values`. The last cell of a row that was not measured gives the reason.
     """
 
     title: str
@@ -52,7 +52,7 @@ class View:
     needs: str = ""
 
     def grid(self, rows: Iterable[Row]) -> Grid:
-        """Headings and cells; empty if no row has any.
+        """Headings and cells; empty if there are no cells.
 
         >>> rows = [{"n": 1, "by": "a", "s": 0.5}, {"n": 1, "by": "b", "skipped": "no b"}]
         >>> View("", ("n",), across="by", values=(Column("s", "ms", 1e3),)).grid(rows)
@@ -90,7 +90,7 @@ class View:
 
 
 def matches(row: Row, where: Where) -> bool:
-    """Whether a row has these values; a tuple stands for any of its members.
+    """Whether a row has these values; a tuple matches any of its members.
 
     >>> matches({"case": "a"}, (("case", ("a", "b")),)), matches({}, (("case", "a"),))
     (True, False)
@@ -102,7 +102,7 @@ def matches(row: Row, where: Where) -> bool:
 
 
 def plain(rows: Sequence[Row]) -> list[View]:
-    """A view of all columns for each kind of row, where nobody has chosen any.
+    """Default views: all columns, one view per kind of row.
 
     >>> [view.title for view in plain([{"case": "a", "n": 1}, {"case": "b", "n": 2}])]
     ['a', 'b']
@@ -120,16 +120,16 @@ def plain(rows: Sequence[Row]) -> list[View]:
 
 
 def text(views: Sequence[View], rows: Sequence[Row]) -> str:
-    """The views of a report for a terminal, each with its title."""
+    """Format the views of a report for a terminal, each with its title."""
     grids = [(view.title, view.grid(rows)) for view in views]
     parts = [f"{title}\n\n{aligned(grid)}" for title, grid in grids if grid]
     wrong = [row for row in rows if row.get("correct") is False]
-    parts += [f"NO, this is wrong: {written(row)}" for row in wrong]
+    parts += [f"wrong result: {written(row)}" for row in wrong]
     return "\n\n".join(parts)
 
 
 def markdown(grid: Grid) -> str:
-    """A table of Markdown; columns of numbers are set to the right.
+    """Format a table in Markdown; columns of numbers are right-aligned.
 
     >>> print(markdown([["a", "n"], ["x", "1"]]))
     | a | n |

@@ -10,7 +10,6 @@ copyright = "the Corollary authors"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["decisions/template.md"]
 html_theme = "furo"
 html_title = "Corollary"
 

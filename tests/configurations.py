@@ -17,8 +17,9 @@ from typing import Any
 
 from corollary import KnowledgeBase
 from corollary.algorithms.maintain import ALGORITHMS, Maintainer
+from corollary.algorithms.reasoner import Options
 from corollary.core.terms import text_of
-from corollary.engines.columnar.budget import resident
+from corollary.engines.columnar.budget import resident_memory
 from corollary.lang import reference
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, Atom, Rule
@@ -55,7 +56,7 @@ class State:
             algorithm="rematerialize",
             modules=False,
             specialize=False,
-            limit_memory=resident() + LIMIT,
+            limit_memory=resident_memory() + LIMIT,
         )
         with kb.transaction() as tx:
             tx.insert(as_text(self.explicit))
@@ -242,12 +243,14 @@ def _replayed(
 
 def resume(kb: KnowledgeBase, configuration: Configuration) -> None:
     """Let a new reasoner begin with the facts that are known."""
-    kept: Any = kb._maintainer
-    options = {"algorithm": configuration.algorithm, "modules": configuration.modules}
-    new = type(kept)(kept.program, kept.explicit, kept.engine, known=kept.facts, **options)
+    kept: Any = kb.state.reasoner
+    options: Options[Any] = Options(
+        algorithm=configuration.algorithm, modules=configuration.modules, known=kept.facts
+    )
+    new = type(kept)(kept.program, kept.explicit, kept.engine, options)
     if isinstance(new, Maintainer):
         new.begin()
-    kb._maintainer = new
+    kb.state.reasoner = new
 
 
 def differs(found: Iterable[Triple], expected: Iterable[Triple], what: str) -> None:

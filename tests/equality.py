@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
+from corollary.algorithms.reasoner import Options
 from corollary.algorithms.seminaive import materialize
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.knowledge_base.equality import EqualityMaintainer
 from corollary.lang import reference
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, is_auxiliary
+from corollary.reasoning.representatives import RepresentativeReasoner
 from tests.streams import Commit, Stream
 
 PREFIX = "@prefix : <http://example.org/> .\n"
@@ -123,12 +124,12 @@ def equality_stream(seed: int, commits: int = 6) -> Stream:
 
 
 class Kept:
-    """An `EqualityMaintainer` that speaks in atoms."""
+    """An `RepresentativeReasoner` that speaks in atoms."""
 
     def __init__(self, program: Program, **options: Any) -> None:
         self.engine = ColumnarEngine(Dictionary())
-        self.maintainer = EqualityMaintainer(
-            program.without_facts(), self.encode(program.facts), self.engine, **options
+        self.maintainer = RepresentativeReasoner(
+            program.without_facts(), self.encode(program.facts), self.engine, Options(**options)
         )
 
     def encode(self, atoms: Iterable[Atom]) -> Any:

@@ -16,7 +16,6 @@ import corollary as co
 from corollary.algorithms.hybrid_cleanup import candidates
 from corollary.algorithms.hybrid_goals import Patterns
 from corollary.errors import InvalidProgram
-from corollary.knowledge_base.hybrid import schema_patterns
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, parse_atom
 from corollary.lang.program import Program
 from corollary.lang.syntax import (
@@ -30,6 +29,7 @@ from corollary.lang.syntax import (
     Negation,
     Rule,
 )
+from corollary.reasoning.hybrid import schema_patterns
 from tests.ontologies import (
     ABOUT_CLASSES,
     ABOUT_PROPERTIES,
@@ -182,10 +182,10 @@ def switch_axioms(name: str) -> tuple[Atom, ...]:
     Of these, the usual ones: others make all terms equal, so that everything follows.
     """
     pairs = candidates(co.rules(name).rules, Patterns(schema_patterns()))
-    needed = (atom for pair in pairs if pair.is_ground for atom in pair.needed)
+    ground = (pair for pair in pairs if not any(list(atom.variables()) for atom in pair.needed))
     return tuple(
         atom
-        for atom in dict.fromkeys(needed)
+        for atom in dict.fromkeys(atom for pair in ground for atom in pair.needed)
         if (atom.terms[0] != TYPE and atom.terms[1] == TYPE)
         or (atom.terms[1] in ABOUT_PROPERTIES and atom.terms[0] in _EQUIVALENT)
     )

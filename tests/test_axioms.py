@@ -18,6 +18,7 @@ from corollary.errors import InvalidInput
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize as oracle
 from corollary.lang.syntax import Atom
+from tests.effort import scaled
 
 RULES = Program.parse("q(?x, ?y) :- p(?x, ?y) . q(?x, ?z) :- q(?x, ?y), q(?y, ?z) .")
 POOL = tuple(Program.parse(" ".join(f"p({a}, {b}) ." for a in range(4) for b in range(3))).facts)
@@ -37,10 +38,10 @@ class Model:
     def check(self) -> None:
         explicit = self.data | self.axioms
         assert {*self.kb.program.axioms} == self.axioms
-        kept = self.kb._maintainer
-        assert {*decode(kept.explicit, self.kb._dictionary)} == explicit
+        kept = self.kb.state.reasoner
+        assert {*decode(kept.explicit, self.kb.state.dictionary)} == explicit
         expected = oracle(RULES, explicit)
-        assert {*decode(kept.facts, self.kb._dictionary)} == expected
+        assert {*decode(kept.facts, self.kb.state.dictionary)} == expected
 
     def commit(self, random: Random) -> None:
         with self.kb.transaction() as tx:
@@ -64,9 +65,10 @@ class Model:
         self.check()
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("algorithm", ["auto", "bf", "dred-c", "fp", "rematerialize"])
 def test_streams(algorithm: str) -> None:
-    for seed in range(15):
+    for seed in range(scaled(15)):
         model, random = Model(algorithm=algorithm), Random(seed)
         for _ in range(8):
             model.commit(random)
@@ -126,16 +128,14 @@ def test_unknown_axiom() -> None:
 
 def _facts(path: Path) -> set[Atom]:
     kb = co.KnowledgeBase.open(path)
-    return {*decode(kb._maintainer.facts, kb._dictionary)}
+    return {*decode(kb.state.reasoner.facts, kb.state.dictionary)}
 
 
 @pytest.mark.parametrize(
     "engine",
     [
         "columnar",
-        pytest.param(
-            "spark", marks=[pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("spark")]
-        ),
+        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long]),
     ],
 )
 def test_stores(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import dag, lubm_data, lubm_one, sql, tables
 from benchmarks.report import DATA
-from corollary.core.compile import home, home_terms
+from corollary.core.compile import narrow_predicate, narrow_terms
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang import reference
 from corollary.lang.program import Program
@@ -112,8 +112,8 @@ def test_rounds_in_sql_equal_the_oracle(name: str) -> None:
 def encoded(facts: Any, dictionary: Dictionary) -> dict[Predicate, Ids]:
     rows: dict[Predicate, dict[tuple[int, ...], None]] = {}
     for fact in facts:
-        terms = Atom("", home_terms(fact)).constants()
-        rows.setdefault(home(fact), {})[tuple(dictionary.encode(terms).tolist())] = None
+        terms = Atom("", narrow_terms(fact)).constants()
+        rows.setdefault(narrow_predicate(fact), {})[tuple(dictionary.encode(terms).tolist())] = None
     return {predicate: np.array(list(found), np.uint32) for predicate, found in rows.items()}
 
 

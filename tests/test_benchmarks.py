@@ -23,6 +23,8 @@ from benchmarks import (
     datalog_peers,
     dynamite,
     equality,
+    fence,
+    fence_work,
     growing,
     hybrid,
     lubm_one,
@@ -41,7 +43,7 @@ from benchmarks import (
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes
 from benchmarks.plots import Plot, draw
-from benchmarks.report import DATA, Benchmark, Options, Row, table
+from benchmarks.report import DATA, Benchmark, Options, Row, merge, table
 from benchmarks.views import Column, View
 from corollary.lang.syntax import RDF, XSD
 from tests.reached import closure
@@ -130,7 +132,7 @@ def test_views_choose_columns_and_name_what_is_missing() -> None:
     assert flat.grid(ROWS)[-1] == ["auto", "", "not installed"]
     assert View("none", ("by", "seconds"), where=(("case", "b"),)).grid(ROWS) == []
     wrong = views.text([flat], [*ROWS, {"by": "dred", "correct": False}])
-    assert "NO, this is wrong: by dred" in wrong
+    assert "wrong result: by dred" in wrong
 
 
 @pytest.mark.parametrize("name", command.BENCHMARKS)
@@ -188,7 +190,7 @@ MEASURED = {"seconds", "cpu_seconds", "explicit", "facts", "derived", "derived_p
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_lubm(capsys: pytest.CaptureFixture[str]) -> None:
     rows = run(capsys, "lubm", "--scale", "7k", "--repeat", "1")
     assert [row["facts"] for row in rows[:2]] == [137_931, 251_651]
@@ -237,7 +239,7 @@ def test_dag(capsys: pytest.CaptureFixture[str]) -> None:
     assert "skipped" in souffle or souffle["correct"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_graphs(capsys: pytest.CaptureFixture[str]) -> None:
     rows = run(capsys, "graphs", "--repeat", "1")
     if all("skipped" in row for row in rows):
@@ -252,7 +254,7 @@ def test_graphs(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_fact(capsys: pytest.CaptureFixture[str]) -> None:
     rows = {row["case"]: row for row in run(capsys, "one_fact", "--scale", "20k")}
     for row in rows.values():
@@ -273,12 +275,12 @@ def test_rules10k(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """All but Spark, which has tests of its own; what is not installed is told of."""
     monkeypatch.setattr(reasoners, "SUBSET", 100)
-    monkeypatch.setattr(peers, "_FACTS", 7_000)
-    monkeypatch.setattr(peers, "_EDGES", 500)
+    monkeypatch.setattr(peers, "FACTS", 7_000)
+    monkeypatch.setattr(peers, "EDGES", 500)
     monkeypatch.setattr(peers, "_on_spark", lambda scale, options: iter(()))
     rows = run(capsys, "peers", "--scale", "1", "--repeat", "1")
     works = list(dict.fromkeys(row["work"] for row in rows))
@@ -298,9 +300,9 @@ def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_scaling(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "_MILLION", 7_000)
+    monkeypatch.setattr(scaling, "FACTS", 7_000)
     monkeypatch.setattr(scaling, "MASTERS", ())  # `tests/engines/spark` has the cluster
     rows = run(capsys, "scaling", "--scale", "1,2", "--repeat", "1")
     closures = [row for row in rows if row["case"] == "LUBM_L in process"]
@@ -312,7 +314,7 @@ def test_scaling(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_updates(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(updates, "ALGORITHMS", ("auto", "dred-c"))
     rows = run(capsys, "updates", "--scale", "7k")
@@ -326,7 +328,7 @@ def test_updates(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_growing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing, "ALGORITHMS", ("rematerialize", "bf", "auto"))
     rows = run(capsys, "growing", "--scale", "7k", "--repeat", "1")
@@ -338,7 +340,7 @@ def test_growing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert last["auto_to_best"] == last["auto_milliseconds"] / last["best_milliseconds"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_proofs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proofs, "ALGORITHMS", ("dred", "bf"))
     rows = {(r["case"], r["algorithm"]): r for r in run(capsys, "proofs", "--scale", "20")}
@@ -351,7 +353,7 @@ def test_proofs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_rules_that_come_and_go(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,7 +367,7 @@ def test_rules_that_come_and_go(
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_bf(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bf, "ALGORITHMS", ("dred", "bf"))
     monkeypatch.setattr(bf, "PAPER", {"Claros": bf.PAPER["Claros"]})
@@ -376,7 +378,7 @@ def test_bf(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     assert len([row for row in rows if row["case"] == "Claros-LE in the paper"]) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dynamite(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dynamite, "ALGORITHMS", ("auto", "dred"))
     rows = run(capsys, "dynamite", "--scale", "1", "--repeat", "1")
@@ -396,6 +398,87 @@ def test_saved_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     assert (tmp_path / "rules10k.txt").read_text(encoding="utf-8").startswith("$ corollary bench")
 
 
+# --- budgets ---
+
+
+def fence_cases(monkeypatch: pytest.MonkeyPatch, *groups: str) -> None:
+    for module in (fence, fence_work):
+        monkeypatch.setattr(module, "GROUPS", {name: fence_work.GROUPS[name] for name in groups})
+
+
+def test_saves_and_checks_budgets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fence_cases(monkeypatch, "dag", "lubm-1m")
+    tiny = ["fence", "--scale", "1", "--repeat", "1", "--data", str(tmp_path)]
+    assert command.main([*tiny, "--save", str(tmp_path)]) == 0
+    path = tmp_path / "fence.json"
+    saved = json.loads(path.read_text("utf-8"))
+    linear, module, *skipped = saved["rows"]
+    assert [linear["case"], module["case"]] == ["dag-linear", "dag-module"]
+    assert linear["budget"] == pytest.approx(linear["cpu_ms"] / linear["reference_ms"])
+    assert linear["tolerance"] == fence.TOLERANCE
+    assert [row["case"] for row in skipped] == ["closure-1m", "update-1", "update-1000"]
+    assert all("skipped" in row for row in skipped)
+
+    linear["tolerance"], module["budget"] = 1e6, 1e-9
+    path.write_text(json.dumps(saved), "utf-8")
+    capsys.readouterr()
+    assert command.main([*tiny, "--check", str(tmp_path)]) == 1
+    exceeded = capsys.readouterr().out.partition("Exceeded budgets")[2]
+    assert "dag-module" in exceeded
+    assert "dag-linear" not in exceeded
+    assert command.main([*tiny, "--check", str(tmp_path), "--only", "dag-linear"]) == 0
+
+
+def test_saving_some_budgets_keeps_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "fence.json"
+    path.write_text(json.dumps({"rows": [{"case": "a", "n": 1}, {"case": "b", "n": 1}]}), "utf-8")
+    rows: list[Row] = [
+        {"case": "a", "n": 2},
+        {"case": "b", "skipped": "no data"},
+        {"case": "c", "n": 3},
+    ]
+    assert [row["n"] for row in merge(rows, path)] == [2, 1, 3]
+
+
+def test_a_check_without_budgets_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for arguments in (
+        ["fence", "--check", str(tmp_path)],
+        ["fence", "--only", "unknown"],
+        ["dag", "--check"],
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            command.main(arguments)
+        assert stopped.value.code == 2
+        assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_work_of_the_budgets(tmp_path: Path) -> None:
+    """Every group that needs no Spark returns a positive time for each of its cases."""
+    for name, group in fence_work.GROUPS.items():
+        if group.on_spark or group.missing(DATA) is not None:
+            continue
+        run_cases = group.prepare(fence_work.Setup(tmp_path, DATA, 0.01))
+        steps = run_cases()
+        assert tuple(steps) == group.cases, name
+        assert all(min(seconds) >= 0 < sum(seconds) for seconds in steps.values())
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_work_of_the_budgets_on_spark(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fence_cases(monkeypatch, "spark")
+    [row] = run(capsys, "fence", "--scale", "1", "--repeat", "1")
+    assert row["case"] == "spark-lubm-10"
+    assert row["budget"] > 0
+
+
 def test_plots(tmp_path: Path) -> None:
     rows: list[Row] = [
         {"case": "a", "size": size, "engine": engine, "seconds": size / 7}
@@ -412,7 +495,7 @@ def test_plots(tmp_path: Path) -> None:
     assert not (tmp_path / "none.svg").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_equality(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equality, "MEMBERS", (1, 4))
     rows = run(capsys, "equality", "--scale", "40", "--repeat", "2")
@@ -425,12 +508,12 @@ def test_equality(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_ontology(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One history, a tiny ontology and its chain, GO, LUBM(1)."""
     monkeypatch.setattr(ontology_histories, "HISTORIES", ("brick-2019-2020",))
     monkeypatch.setattr(ontology_histories, "RULE_SETS", ("rdfs",))
-    monkeypatch.setattr(ontology_axioms, "_CHAIN", 100)
+    monkeypatch.setattr(ontology_axioms, "CHAIN", 100)
     rows = run(capsys, "ontology", "--scale", "100", "--repeat", "1")
     history, tree, chain, *go, lubm = rows
     assert [row["part"] for row in rows] == ["history", *["generated"] * 2, "go", "go", "lubm"]
@@ -470,7 +553,7 @@ def test_rdf_load(capsys: pytest.CaptureFixture[str]) -> None:
         assert row["statements"] == row["distinct"] == 2 * 100_543
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_hybrid(capsys: pytest.CaptureFixture[str]) -> None:
     rows = run(capsys, "hybrid", "--scale", "1", "--repeat", "1")
     closure, *others = rows

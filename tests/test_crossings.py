@@ -20,10 +20,10 @@ from corollary.core.tables import encode
 from corollary.core.tuning import current
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.knowledge_base import KnowledgeBase
-from corollary.knowledge_base.distributed import maintained
 from corollary.lang import reference
 from corollary.lang.program import Program
 from corollary.rdf.rulesets import rules
+from corollary.reasoning.materialized import materializing_reasoner
 from corollary.testing import Crossings, all_thresholds, draw, recorded_crossings, thresholds
 from tests.algorithms.replay import replay as replay_stream
 from tests.algorithms.replay import states
@@ -39,9 +39,10 @@ from tests.streams import stream
 _COMPILED = "a compiled loop compares it"
 _SUMMED = "it is one summand of a comparison with"
 NOT_RECORDED = {
-    "bitset_nodes_limit": f"{_COMPILED}; tests/engines/columnar/test_linear.py",
-    "reach_list_room": "the pool grows; tests/engines/columnar/test_linear.py",
-    "closure_diff_edge_words": f"{_SUMMED} floats; tests/engines/columnar/test_reroute.py",
+    "bitset_nodes_limit": f"{_COMPILED}; tests/engines/columnar/test_linear_closure.py",
+    "closure_block_pairs": "the size of a block; tests/engines/columnar/test_linear_closure.py",
+    "reach_list_room": "the pool grows; tests/engines/columnar/test_linear_closure.py",
+    "closure_diff_edge_words": f"{_SUMMED} floats; tests/engines/columnar/test_closure_diff.py",
     "rematerialize_cost_facts": f"{_SUMMED} change_cost_facts",
     "goal_checked_facts_allowance": f"{_SUMMED} hard_search_facts_limit",
     "tuple_facts_of_axiom": f"{_SUMMED} tuple_facts_limit",
@@ -154,9 +155,20 @@ def large_schemas(crossings: Crossings) -> None:
         limits = {"specialized_axioms_limit": axioms, "replicated_facts_limit": replicated}
         with thresholds(**limits), recorded_crossings(crossings):
             engine: Any = inline(Dictionary(), small=0)
-            maintained(
+            materializing_reasoner(
                 rules("rhodf"), engine.facts(encode(program.facts, engine.dictionary)), engine
             )
+
+
+def equalities(crossings: Crossings) -> None:
+    """Representatives of terms that are members of few classes, and of many."""
+    members = "".join(f"<urn:x{n}> a <urn:C{n % 4}> ." for n in range(8))
+    for limit in (1, 64):
+        with thresholds(marked_classes_limit=limit), recorded_crossings(crossings):
+            kb = KnowledgeBase(rules("owl-rl"), equality="rewrite")
+            for change in (members, "<urn:x0> owl:sameAs <urn:x5> ."):
+                with kb.transaction() as tx:
+                    tx.insert(change)
 
 
 @pytest.mark.long
@@ -169,6 +181,7 @@ def test_every_threshold_is_crossed() -> None:
         hybrid_queries,
         driver_rounds,
         large_schemas,
+        equalities,
     ):
         direct(crossings)
     known = all_thresholds()

@@ -22,7 +22,7 @@ from corollary.rdf.rulesets import rules
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 FACTS = Program.parse(
     "[<Student>, rdfs:subClassOf, <Person>] . [<Person>, rdfs:subClassOf, <Agent>] ."
@@ -61,7 +61,7 @@ def test_a_frame_is_materialized_and_updated(spark: SparkSession, partial: bool)
     }
     assert derived == {tuple(map(dictionary.id, fact.terms)) for fact in wanted}  # type: ignore[arg-type]
     gone = [fact for fact in FACTS if text_of(fact.terms[0]) == "<s3>"]  # type: ignore[arg-type]
-    changes = found.keeper.update(
+    changes = found.reasoner.update(
         Changes(found.engine.facts({}), found.engine.facts(encode(gone, dictionary)))
     )
     after = expected.update(Changes(embedded.facts({}), embedded.facts(encode(gone, dictionary))))

@@ -1,18 +1,27 @@
-"""Errors as objects: they survive pickling, and so the way between processes."""
+"""Errors as objects, and their codes: one meaning, one title and one exit status each."""
 
+from __future__ import annotations
+
+import ast
 import pickle
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from corollary.errors import (
+    CODES,
     CorollaryError,
     CorollaryWarning,
     Diagnostic,
+    InvalidInput,
     InvalidProgram,
     LimitReached,
+    OperationFailed,
     Source,
     Span,
 )
@@ -29,6 +38,73 @@ MAKE: dict[type[CorollaryError], Callable[[], CorollaryError]] = {
     ),
     LimitReached: lambda: LimitReached("--limit-facts 10"),
 }
+
+
+ROOT = Path(__file__).parents[1]
+
+# Exit status by what takes a code as its first argument: errors, and functions of the parser.
+STATUS = {
+    "InvalidInput": InvalidInput.exit_status,
+    "Diagnostic": InvalidProgram.exit_status,
+    "_fail": InvalidProgram.exit_status,
+    "mistake": InvalidProgram.exit_status,
+    "OperationFailed": OperationFailed.exit_status,
+    "__init__": LimitReached.exit_status,
+}
+
+
+def raised_codes() -> Iterator[tuple[str, str, str]]:
+    """Code, name of the callable that takes it, and module, for each place that raises an error."""
+    for path in (ROOT / "src" / "corollary").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id=name) | ast.Attribute(attr=name),
+                    args=[ast.Constant(value=str(code)), *_],
+                ) if re.fullmatch(r"E\d{3}", code):
+                    yield code, name, path.relative_to(ROOT / "src" / "corollary").as_posix()
+
+
+def documented_statuses() -> dict[str, int]:
+    """Exit status by code, from the table in docs/errors.md; each code is in one row."""
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    statuses: dict[str, int] = {}
+    for first, last, status in re.findall(
+        r"^\| (E\d+)(?:–(E\d+))? \| (\d) \|$", page, re.MULTILINE
+    ):
+        codes = {code for code in CODES if first <= code <= (last or first)}
+        assert codes
+        assert not codes & statuses.keys()
+        statuses |= dict.fromkeys(codes, int(status))
+    return statuses
+
+
+def test_every_code_has_one_title() -> None:
+    assert len({*CODES.values()}) == len(CODES)
+
+
+def test_documents_the_exit_status_of_every_code() -> None:
+    statuses: defaultdict[str, set[int]] = defaultdict(set)
+    for code, name, _ in raised_codes():
+        statuses[code].add(STATUS[name])
+    documented = documented_statuses()
+    assert documented.keys() == CODES.keys()
+    assert {code: {documented[code]} for code in statuses} == dict(statuses)
+    assert CODES.keys() - statuses.keys() <= {"E205", "E206"}, "chosen at run time"
+
+
+def test_raises_code_of_uncommitted_changes_for_scripts_only() -> None:
+    assert {module for code, _, module in raised_codes() if code == "E310"} == {"lang/script.py"}
+
+
+def test_raises_code_of_options_in_commands_only() -> None:
+    modules = {module.partition("/")[0] for code, _, module in raised_codes() if code == "E313"}
+    assert modules == {"cli"}
+
+
+def test_raises_code_of_data_outside_commands_only() -> None:
+    modules = {module for code, _, module in raised_codes() if code == "E341"}
+    assert not [module for module in modules if module.startswith("cli/")]
 
 
 def kinds(base: type[CorollaryError] = CorollaryError) -> Iterator[type[CorollaryError]]:

@@ -92,5 +92,5 @@ def test_datasets() -> None:
 
 
 def test_unknown_rules() -> None:
-    with pytest.raises(co.InvalidInput, match="there is no rule set"):
+    with pytest.raises(co.InvalidInput, match="unknown rule set"):
         co.expand(rdflib.Graph(), "owl-full")

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 import corollary as co
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.hybrid import schema_patterns, triple_ids
+from corollary.knowledge_base.hybrid import triple_ids
 from corollary.knowledge_base.verify import verify_store
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, Atom, Literal, Rule, Variable
+from corollary.reasoning.hybrid import schema_patterns
 from corollary.testing import random_thresholds, thresholds
+from tests.effort import scaled
 from tests.engines.factories import marks
 from tests.fuzz.hybrid import check_variable_heads
 from tests.ontologies import Stream, streams, triples
@@ -67,13 +69,12 @@ class Both:
 
     def ask(self, number: int = 4) -> None:
         """Some patterns whose terms are there, and all triples."""
-        rows = self.full._matching(Atom(TRIPLE, tuple(map(Variable, "spo"))))
-        ids = np.unique(
-            np.concatenate([r.ravel() for r in map(rows.rows, rows.predicates())] or [[0]])
-        )
-        if not len(rows):
+        rows = self.full.state.reasoner.match(Atom(TRIPLE, tuple(map(Variable, "spo"))))
+        parts = [rows.rows(predicate).ravel() for predicate in rows.predicates()]
+        if not parts:
             return
-        terms = self.full._dictionary.terms(self.random.sample(ids.tolist(), min(8, len(ids))))
+        ids = np.unique(np.concatenate(parts))
+        terms = self.full.state.dictionary.terms(self.random.sample(ids.tolist(), min(8, len(ids))))
         places = (*terms, *(p.property for p in rows.predicates() if p.property is not None))
         for _ in range(number):
             chosen = tuple(
@@ -84,6 +85,7 @@ class Both:
                 self.same(Atom(TRIPLE, chosen))
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize(
     ("name", "number"),
     [("rhodf", 10), ("rhodf+", 12), ("rdfs", 1), ("owl-horst", 1), ("owl-rl", 1)],
@@ -92,7 +94,7 @@ def test_streams(name: str, number: int) -> None:
     """Axioms that come and go, also from data; the vocabulary itself is redefined."""
     commits = 5 if name.startswith("rhodf") else 2
 
-    @settings(max_examples=number)
+    @settings(max_examples=scaled(number))
     @given(streams(owl=name.startswith("owl"), commits=commits), st.integers(0, 999))
     def check(found: Stream, seed: int) -> None:
         both = Both(RULES[name], seed)
@@ -192,7 +194,7 @@ def test_rule_with_too_many_cases() -> None:
         [?l, a, ?d] :- [?d, a, rdfs:Datatype], _literal(?l), FILTER(hasDatatype(?l, ?d)) .
         [?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c] .
     """
-    with thresholds(specialized_cases_limit=2):
+    with thresholds(specialized_bindings_limit=2):
         both = Both(Program.parse(rules))
         both.change("[xsd:integer, rdfs:subClassOf, rdfs:Literal] . [<ann>, <age>, 7] .")
         for datatypes in (["byte"], ["integer", "long", "short"]):
@@ -278,25 +280,25 @@ def test_ids_for_queries() -> None:
             tx.insert(UNIVERSITY)
 
         def number(name: str, kb: co.KnowledgeBase = kb) -> int:
-            found = kb._dictionary.find(
+            found = kb.state.dictionary.find(
                 Program.parse(f"p({name}) .").facts[0].constants().__next__()
             )
             assert found is not None
             return found
 
         member, ann, bob = number("<memberOf>"), number("<ann>"), number("<bob>")
-        rows = triple_ids(kb, (None, member, number("<lab>")))
+        rows = triple_ids(kb.state, (None, member, number("<lab>")))
         assert rows.dtype == np.uint32
         assert sorted(rows[:, 0].tolist()) == sorted([ann, bob])
         chosen = {0: np.array([bob]), 1: np.array([member, number("<partOf>")])}
-        assert triple_ids(kb, (None, None, None), chosen).tolist() == [
+        assert triple_ids(kb.state, (None, None, None), chosen).tolist() == [
             [bob, member, number("<lab>")]
         ]
-        types = triple_ids(kb, (ann, None, None), {2: np.array([number("<Person>")])})
-        assert [kb._dictionary.term(row[2]) for row in types.tolist()] == [
+        types = triple_ids(kb.state, (ann, None, None), {2: np.array([number("<Person>")])})
+        assert [kb.state.dictionary.term(row[2]) for row in types.tolist()] == [
             Program.parse("p(<Person>) .").facts[0].terms[0]
         ]
-        assert triple_ids(kb, (None, None, None), {0: np.zeros(0, np.uint32)}).shape == (0, 3)
+        assert triple_ids(kb.state, (None, None, None), {0: np.zeros(0, np.uint32)}).shape == (0, 3)
 
 
 def test_trees() -> None:

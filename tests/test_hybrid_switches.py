@@ -41,7 +41,7 @@ def test_a_rule_comes_back_when_the_fact_that_replaced_it_goes(specialize: bool)
     with kb.transaction() as tx:
         tx.delete("s(7) . on(1) .")
     assert values(kb) == set()
-    kb._maintainer.verify()
+    kb.state.reasoner.verify()
 
 
 @pytest.mark.parametrize("specialize", [True, False])

@@ -7,6 +7,7 @@ import itertools
 import random
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -17,6 +18,7 @@ from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.lang import reference
 from corollary.lang.syntax import Atom, Constant, Variable
+from tests.effort import first
 
 _HANG = 600  # seconds after which a child counts as hanging
 
@@ -127,7 +129,7 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("shape", BODIES)
+@pytest.mark.parametrize("shape", first(3, BODIES))
 def test_long_bodies(shape: str) -> None:
     """Over a complete graph of 4 nodes there are 4^40 ways to match most of them."""
     edges = " ".join(f"e({x}, {y}) ." for x in range(1, 5) for y in range(1, 5))
@@ -190,7 +192,7 @@ def extended(known: Substitution, atom: Atom, fact: tuple[Constant, ...]) -> Sub
     return more
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", first(6, range(25)))
 def test_instances_of_long_bodies_are_counted(seed: int) -> None:
     """Rows that stand for each other still count one by one."""
     draw = random.Random(seed)
@@ -220,3 +222,22 @@ def test_instances_of_long_bodies_are_counted(seed: int) -> None:
     assert len(found.facts) == len(heads)
     assert found.counts is not None
     assert sum(int(counts.sum()) for counts in found.counts.values()) == len(expected)
+
+
+@pytest.mark.parametrize("algorithm", ["bf", "dred", "dred-c"])
+def test_updates_touch_each_stratum_once(algorithm: str) -> None:
+    """The time of a change that passes all strata grows with their number, not its square."""
+
+    def seconds(strata: int) -> float:
+        text = "".join(f"p{n + 1}(?x) :- p{n}(?x) .\n" for n in range(strata))
+        kb = KnowledgeBase(text, algorithm=algorithm)
+        begin = time.process_time()
+        with kb.transaction() as tx:
+            tx.insert("p0(1) . p0(2) .")
+        end = time.process_time()
+        assert kb.count() == 2 * (strata + 1)
+        return end - begin
+
+    seconds(10)  # compiles
+    few, many = (min(seconds(strata) for _ in range(2)) for strata in (200, 2000))
+    assert many < 25 * few

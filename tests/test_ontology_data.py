@@ -15,14 +15,15 @@ import pytest
 
 import corollary as co
 from corollary.algorithms.maintain import KINDS, Maintainer
+from corollary.algorithms.reasoner import Options
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.facts import ColumnarFacts
-from corollary.knowledge_base.ontology import Specialized
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TYPE
 from corollary.rdf.formats import read, read_text
+from corollary.reasoning.specialization import SpecializedReasoner
 from tests.test_specialize import MORE
 
 DATA = Path(__file__).parents[1] / "../shared/data"
@@ -61,7 +62,7 @@ def test_updates_of_dynamite(dynamite: _Dynamite, algorithm: str) -> None:
     """Each update alone, from the base: what is added later, and what is removed."""
     engine, base = dynamite.engine, dynamite.base
     nothing = engine.facts({})
-    kept = Specialized(RHODF, base, engine, algorithm=algorithm)
+    kept = SpecializedReasoner(RHODF, base, engine, Options(algorithm=algorithm))
     assert len(kept.facts) == 127_309
     for number in range(1, 5):
         added = dynamite.update(f"add_update{number}")
@@ -90,7 +91,7 @@ def test_histories(name: str, rules: str) -> None:
     """Every commit of an ontology as a transaction; counts and hashes at its checkpoints."""
     dictionary = Dictionary()
     engine = ColumnarEngine(dictionary)
-    kept = Specialized(PROGRAMS[rules], engine.facts({}), engine)
+    kept = SpecializedReasoner(PROGRAMS[rules], engine.facts({}), engine)
     text = (HISTORIES / f"{name}.expected.json").read_text(encoding="utf-8")
     expected = {check["tx"]: check[rules] for check in json.loads(text)}
     number = 0
@@ -110,7 +111,7 @@ def test_history_as_written() -> None:
     dictionary = Dictionary()
     engine = ColumnarEngine(dictionary)
     program = PROGRAMS["rhodf+trans/sym/inv"]
-    kept = Specialized(program, engine.facts({}), engine)
+    kept = SpecializedReasoner(program, engine.facts({}), engine)
     plain = Maintainer(program, engine.facts({}), engine)
     for number, (inserted, deleted) in enumerate(_transactions("schemaorg-ttl")):
         if number == 40:

@@ -87,8 +87,8 @@ session.stop()
 """
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_forked_child_does_not_use_the_spark_of_its_parent() -> None:
     assert run(FORKED_SPARK) == "E408\n3\n"
 

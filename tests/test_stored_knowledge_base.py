@@ -18,7 +18,7 @@ PATHS = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?
 def state(kb: KnowledgeBase) -> set[tuple[str, ...]]:
     """All facts with their flags, as text."""
     found = set()
-    for relation in sorted(kb._arities):
+    for relation in sorted(kb.state.arities):
         if not relation.startswith("_"):
             for row in kb.facts(relation).to_pylist():
                 found.add((relation, *map(str, row.values())))
@@ -41,7 +41,7 @@ def assert_follows(kb: KnowledgeBase, **options: object) -> None:
     """The facts are what follows from the explicit ones, from scratch."""
     fresh = KnowledgeBase(Program(kb.program.rules, (), {}, kb.program.constraints), **options)  # type: ignore[arg-type]
     with fresh.transaction() as tx:
-        for relation in sorted(kb._arities):
+        for relation in sorted(kb.state.arities):
             table = kb.facts(relation)
             if table.num_rows:
                 own = table.filter(table["explicit"]).drop(["explicit"])
@@ -144,7 +144,7 @@ def test_a_commit_that_fails_changes_nothing(
 
     for table in ("facts", "changes", "terms"):
         with monkeypatch.context() as patch:
-            patch.setattr(getattr(kb._persistence.store, table), "commit", full)  # type: ignore[union-attr]
+            patch.setattr(getattr(kb.state.opened_store, table), "commit", full)
             rule = "path(?x, ?y) :- edge(?x, ?y) ."
             with pytest.raises(OperationFailed, match="no space left"):
                 change(kb, f"edge(3, {table}) .", "edge(1, 2) .", remove=rule)
@@ -186,7 +186,7 @@ def test_ontologies_go_on_after_opening(tmp_path: Path, name: str, equality: str
         assert state(opened) == state(kb)
         for one in (kb, opened):
             if one is kb:
-                one._persistence = None  # it goes on in memory
+                one.state.store = None  # it goes on in memory
             with one.transaction() as tx:
                 tx.insert(insert)
                 tx.delete(delete)
@@ -224,7 +224,7 @@ def test_auxiliary_and_aggregate_relations_are_made_again(tmp_path: Path) -> Non
     for change in ("next(4, 5) . next(5, 6) .", "next(0, 7) . next(7, 8) ."):
         opened = KnowledgeBase.open(tmp_path / "s")
         assert state(opened) == state(kb)
-        kb._persistence = None
+        kb.state.store = None
         for one in (kb, opened):
             with one.transaction() as tx:
                 tx.insert(change)

@@ -21,6 +21,7 @@ from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, is_auxiliary
 from corollary.store import Store, compaction, slices
 from corollary.store.changes import between
+from tests.effort import first
 from tests.streams import Stream, stream
 
 # counting is for programs without recursion.
@@ -28,11 +29,11 @@ ALGORITHMS = ("bf", "dred", "dred-c", "bf-c", "fp", "rematerialize")
 
 
 def facts(kb: KnowledgeBase) -> set[Atom]:
-    return set(decode(kb._maintainer.facts, kb._dictionary))
+    return set(decode(kb.state.reasoner.facts, kb.state.dictionary))
 
 
 def explicit(kb: KnowledgeBase) -> set[Atom]:
-    return set(decode(kb._maintainer.explicit, kb._dictionary))
+    return set(decode(kb.state.reasoner.explicit, kb.state.dictionary))
 
 
 def visible(atoms: set[Atom]) -> set[Atom]:
@@ -56,7 +57,10 @@ def writable(seed: int) -> Stream:
 
 @pytest.mark.parametrize(
     ("seed", "algorithm"),
-    [*((seed, "auto") for seed in range(9)), *((90 + n, a) for n, a in enumerate(ALGORITHMS))],
+    [
+        *first(3, ((seed, "auto") for seed in range(9))),
+        *((90 + n, a) for n, a in enumerate(ALGORITHMS)),
+    ],
 )
 def test_oracle_streams_through_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str

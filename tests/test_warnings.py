@@ -150,7 +150,6 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 def test_spark(tmp_path: Path, spark: object) -> None:
     from corollary import spark as pipeline
 

@@ -1,15 +1,15 @@
-"""Corollary keeps the consequences of rules up to date."""
+"""Corollary materializes rules over facts and keeps the result up to date."""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from corollary.errors import CorollaryError, InvalidInput, InvalidProgram, OperationFailed
-from corollary.lang.program import Program
-from corollary.rdf import rules
-
 if TYPE_CHECKING:
+    from corollary.errors import CorollaryError, InvalidInput, InvalidProgram, OperationFailed
     from corollary.knowledge_base import KnowledgeBase, expand
+    from corollary.lang.program import Program
+    from corollary.rdf import rules
 
 __all__ = [
     "CorollaryError",
@@ -22,11 +22,22 @@ __all__ = [
     "rules",
 ]
 
+_MODULES = {
+    "KnowledgeBase": "corollary.knowledge_base",
+    "Program": "corollary.lang.program",
+    "expand": "corollary.knowledge_base",
+    "rules": "corollary.rdf",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Engines are imported when they are first asked for, so that this import takes no time."""
-    if name in ("KnowledgeBase", "expand"):
-        from corollary import knowledge_base
+    """Import the module of a public name on first access (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module 'corollary' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULES.get(name, "corollary.errors")), name)
+    globals()[name] = value
+    return value
 
-        return getattr(knowledge_base, name)
-    raise AttributeError(f"module 'corollary' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

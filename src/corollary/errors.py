@@ -1,8 +1,8 @@
-"""Errors as people see them: a stable code, a place, one plain sentence, a hint.
+"""Errors for users: a stable code, a place, one plain sentence, a hint.
 
-Everything a user can do wrong ends in a subclass of `CorollaryError`, never in a bare Python
-exception. `InvalidInput` means that the input is wrong (exit status 2), `OperationFailed` that a
-correct request could not be carried out (exit status 1).
+A user's mistake ends in a subclass of `CorollaryError`, never in another Python exception.
+`InvalidInput` means that the input is wrong (exit status 2), `OperationFailed` that a correct
+request failed (exit status 1).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-# Every code that can reach a user, with its one-line meaning; docs/errors.md explains each with an
-# example, and a test keeps the two lists equal.
+# Every error code with its one-line meaning; docs/errors.md explains each with an example, and a
+# test keeps the two lists equal.
 CODES: dict[str, str] = {
     "E101": "unexpected text",
     "E102": "string without a closing quote",
@@ -24,7 +24,7 @@ CODES: dict[str, str] = {
     "E104": "malformed IRI",
     "E105": "expression nested too deeply",
     "E106": "more than one head atom",
-    "E107": "constant that is neither quoted, an IRI nor a lower-case symbol",
+    "E107": "constant that is not quoted, an IRI or a lower-case symbol",
     "E108": "unexpected character",
     "E201": "unknown prefix",
     "E202": "unsafe variable",
@@ -34,78 +34,83 @@ CODES: dict[str, str] = {
     "E206": "aggregation inside recursion",
     "E208": "fact with a variable",
     "E209": "type error in a filter",
-    "E210": "aggregate variable that its atoms do not bind",
+    "E210": "aggregate variable that no atom of the aggregate binds",
     "E211": "aggregate result variable that is already in use",
     "E212": "variable local to an aggregate used outside it",
-    "E213": "term that cannot stand in a triple",
+    "E213": "term that cannot occur in a triple",
     "E301": "file or folder that cannot be read",
     "E302": "file that is not UTF-8 text",
-    "E303": "program without rules and facts",
+    "E303": "program without rules or facts",
     "E304": "no facts file for a relation",
     "E305": "malformed row in a facts file",
     "E306": "damaged compressed file",
     "E307": "rule that is not in the program",
     "E308": "unknown algorithm",
-    "E309": "algorithm that cannot maintain the program",
-    "E310": "change that is not committed",
+    "E309": "algorithm that does not support the program",
+    "E310": "uncommitted change",
     "E311": "unknown rule set",
-    "E312": "program that representatives of equal terms cannot keep",
+    "E312": "program that equality by representatives does not support",
+    "E313": "conflicting or missing options",
+    "E314": "unknown engine or equality strategy",
     "E320": "malformed RDF statement",
     "E321": "unknown RDF syntax",
-    "E322": "source that holds no triples",
+    "E322": "unsupported source of triples",
     "E323": "XML entity that is not a short text",
     "E324": "term, line or row that is too long",
     "E325": "input nested too deeply",
     "E326": "input file above the limit",
     "E327": "input that expands too much",
-    "E330": "scale that a dataset does not have",
-    "E340": "fact that is not in the materialization",
-    "E341": "data that cannot be taken as facts or rules",
-    "E343": "transaction that is already open, or over",
+    "E330": "invalid scale of a dataset",
+    "E340": "unknown fact to explain",
+    "E341": "data in an unsupported form",
+    "E343": "transaction that is already open or already closed",
     "E344": "unknown relation",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
-    "E403": "optional part not installed",
+    "E403": "optional dependency not installed",
     "E404": "more terms than ids",
     "E405": "stopped by a limit",
     "E406": "not enough memory",
-    "E407": "state that is not what it should be",
+    "E407": "wrong materialization",
     "E408": "Spark in a forked process",
     "E409": "more rule instances than can be counted",
-    "E430": "file that is there already",
-    "E500": "no store",
+    "E430": "file that already exists",
+    "E500": "no store at a path",
     "E501": "store of a newer format",
     "E502": "another writer has changed the store",
     "E503": "damaged file of a store",
-    "E504": "store that cannot be written to",
-    "E505": "version that is not there",
+    "E504": "store that is not writable",
+    "E505": "unknown version of a store",
     "E506": "folder that cannot become a store",
-    "E507": "commit that a store cannot take",
+    "E507": "operation that a store does not support",
     "E508": "malformed RDF Patch",
-    "E509": "store that is not what follows from its facts",
-    "E510": "address where no store can be",
-    "E511": "name that a relation cannot have",
-    "E540": "stage on Spark that failed",
-    "E541": "nothing at a path",
+    "E509": "store that differs from its rematerialization",
+    "E510": "unsupported location of a store",
+    "E511": "invalid name of a relation",
+    "E512": "object store that does not serve a request",
+    "E513": "invalid setting of a remote store",
+    "E540": "failed stage on Spark",
+    "E541": "source that does not exist",
     "E542": "no space left on a disk of the cluster",
-    "E543": "address that Spark has no connector for",
+    "E543": "URL without a Spark connector",
     "E544": "access denied",
     "E545": "host that cannot be reached",
     "E546": "DataFrame without the columns of facts",
-    "E547": "store that Spark does not write",
+    "E547": "store with representatives on Spark",
     "E548": "option that the data source rdf does not have",
+    "E549": "tables that tasks have not written completely",
     "E560": "mistake in a SPARQL query",
     "E561": "part of SPARQL that is not supported",
-    "E562": "format that an answer does not have",
-    "E563": "query that could not be carried out",
-    "E564": "arguments of a query that do not fit together",
-    "E565": "answer that is not written into a folder",
-    "E566": "folder for an answer that is there already",
-    "E567": "value that is too large to compute",
-    "E580": "unknown mode of a knowledge base",
+    "E562": "format that does not fit the form of a query",
+    "E563": "failed query",
+    "E564": "conflicting arguments of a query",
+    "E565": "format that cannot be written to a folder",
+    "E566": "output folder that already exists",
+    "E567": "value that is too large",
+    "E580": "unknown mode",
     "E581": "hybrid mode with representatives of equal terms",
-    "E582": "patterns to materialize where everything is",
-    "E583": "proof tree of a query that is not unfolded",
+    "E582": "patterns to materialize without hybrid mode",
+    "E583": "query plan without hybrid mode",
 }
 
 
@@ -123,7 +128,7 @@ UNREADABLE = "check the name, and that you may read it"  # the hint of E301
 
 
 class CorollaryWarning(UserWarning):
-    """Part of the input has no effect, or another one than its author may expect."""
+    """Part of the input has no effect, or an unexpected one."""
 
     def __init__(self, code: str, message: str, hint: str, *, count: int, file: str | None) -> None:
         super().__init__(code, message, hint, count, file)
@@ -138,18 +143,13 @@ class CorollaryWarning(UserWarning):
 
     def as_json(self) -> dict[str, object]:
         """The warning as `--json` prints it."""
-        return {
-            "code": self.code,
-            "message": self.message,
-            "hint": self.hint,
-            "count": self.count,
-            "file": self.file,
-        }
+        names = ("code", "message", "hint", "count", "file")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
 class Source:
-    """A named text, able to tell the line and column of an offset.
+    """A named text, with the line and column of each offset.
 
     >>> Source("rules.dl", "one\\ntwo").position(5)
     (2, 2)
@@ -191,7 +191,7 @@ class Source:
         return starts
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both counted from 1."""
+        """The line and column of an offset, both counted from 1."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
@@ -232,7 +232,7 @@ class Span:
         tail = "…" if first + width < len(text) else ""
         length = max(1, min(self.end - self.start, first + len(shown) - column + 1))
         number = str(line)
-        # A tab is shown as one blank so that the underline stays below its text.
+        # A tab is shown as one blank, so the underline stays below its text.
         pointer = " " * (len(lead) + column - 1 - first) + "^" * length
         shown = "".join(" " if c == "\t" else c if c.isprintable() else "�" for c in shown)
         return f"  {number} | {lead}{shown}{tail}\n  {' ' * len(number)} | {pointer}"
@@ -254,14 +254,14 @@ class Diagnostic:
         return f"{place}: {self.code}: {self.message}\n{self.span.excerpt()}{hint}"
 
     def as_json(self) -> dict[str, object]:
-        return {
-            "code": self.code,
-            "message": self.message,
-            "file": self.span.source.name,
-            "line": self.span.line,
-            "column": self.span.column,
-            "hint": self.hint,
-        }
+        return _as_json(self, self.span.source.name, self.span.line, self.span.column)
+
+
+def _as_json(
+    error: Diagnostic | CorollaryError, file: str | None, line: int | None, column: int | None
+) -> dict[str, object]:
+    place = {"file": file, "line": line, "column": column}
+    return {"code": error.code, "message": error.message, **place, "hint": error.hint}
 
 
 class CorollaryError(Exception):
@@ -296,16 +296,7 @@ class CorollaryError(Exception):
 
     def as_json(self) -> dict[str, object]:
         """The error as `--json` prints it."""
-        return {
-            "error": {
-                "code": self.code,
-                "message": self.message,
-                "file": self.file,
-                "line": self.line,
-                "column": self.column,
-                "hint": self.hint,
-            }
-        }
+        return {"error": _as_json(self, self.file, self.line, self.column)}
 
 
 def _unpickled(
@@ -318,11 +309,11 @@ def _unpickled(
 
 
 class OperationFailed(CorollaryError):
-    """A correct request that could not be carried out."""
+    """A correct request failed."""
 
 
 class LimitReached(OperationFailed):
-    """A limit has stopped the work; `limit` is the flag and its value."""
+    """A limit stopped the operation; `limit` is the flag and its value."""
 
     def __init__(self, limit: str, outcome: str = "the result is incomplete") -> None:
         super().__init__("E405", f"stopped by {limit}: {outcome}")
@@ -330,16 +321,16 @@ class LimitReached(OperationFailed):
 
 
 class InvalidInput(CorollaryError):
-    """The input is wrong: the user can mend it."""
+    """The input is wrong; the user can correct it."""
 
     exit_status = 2
 
 
-_MOST_SHOWN = 1000  # mistakes of one text: a damaged line may have one in every character
+_MOST_SHOWN = 1000  # mistakes; a damaged line may have one in every character
 
 
 class InvalidProgram(InvalidInput):
-    """A program with mistakes: all of them, in the order of the text."""
+    """All mistakes of a program, in the order of the text."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: (d.span.start, d.code)))
@@ -370,7 +361,7 @@ class InvalidProgram(InvalidInput):
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The most similar of `names`, if one is similar enough to be what was meant.
+    """The most similar of `names`, if one is similar enough to suggest.
 
     >>> nearest("pth", ["edge", "path"])
     'path'

@@ -1,4 +1,4 @@
-"""Spark: DataFrames in, DataFrames out, and stores that are built, updated and asked on a cluster.
+"""Spark: DataFrames in, DataFrames out; build, update and query stores on a cluster.
 
     from corollary import spark
 

@@ -1,8 +1,8 @@
-"""Set the thresholds of the system, so that tests reach every way of computing on small data.
+"""Override thresholds, so tests reach every code path on small data.
 
-Corollary computes the same consequences in many ways and chooses by size: bitmaps or binary
-search, specialized rules or general ones, one thread or several. A case of ten facts normally
-stays below all of these thresholds. Set them for a block instead:
+Corollary chooses among algorithms by size: bitmaps or binary search, specialized rules or general
+ones, one thread or several. A test case of ten facts normally stays below all of these thresholds.
+Override them for a block:
 
 >>> import corollary
 >>> from corollary.testing import thresholds
@@ -13,24 +13,19 @@ stays below all of these thresholds. Set them for a block instead:
 3
 
 `all_thresholds` lists them with their meaning, `random_thresholds` draws all of them from a seed,
-and `recorded_crossings` says on which side of each threshold a block was. What was made within a
-block (a knowledge base, an engine) must be used within it. Thresholds are values of the process:
-blocks of several threads must not overlap, and tasks of Spark in other processes see the defaults.
+and `recorded_crossings` records on which side of each threshold a block was. Objects created within
+a block (a knowledge base, an engine) must be used within it. Thresholds are process-wide: blocks of
+several threads must not overlap, and Spark tasks in other processes see the defaults.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-import corollary.algorithms.tuning
-import corollary.engines.columnar.tuning
-import corollary.engines.spark.tuning
-import corollary.engines.tuples.tuning
-import corollary.knowledge_base.tuning
-import corollary.rdf.tuning  # noqa: F401  each registers the thresholds of its layer
 from corollary.core.tuning import Threshold, current, override, registered
 
 __all__ = [
@@ -43,7 +38,17 @@ __all__ = [
     "thresholds",
 ]
 
-# By the name of a threshold: the sides of it, below or not, that comparisons were decided for.
+# A layer registers its thresholds when it is imported, which commands do only when they need it.
+for _package in (
+    "algorithms",
+    "engines.columnar",
+    "engines.spark",
+    "engines.tuples",
+    "reasoning",
+):
+    importlib.import_module(f"corollary.{_package}.tuning")
+
+# By the name of a threshold: the outcomes of comparisons with it.
 Crossings = dict[str, set[bool]]
 
 
@@ -60,9 +65,9 @@ def all_thresholds() -> dict[str, Threshold]:
 def thresholds(**overrides: int) -> Iterator[dict[str, int]]:
     """Set thresholds by name for a block; others keep their values.
 
-    >>> with thresholds(guarded_cases_limit=1) as values:
+    >>> with thresholds(conditional_bindings_limit=1) as values:
     ...     values
-    {'guarded_cases_limit': 1}
+    {'conditional_bindings_limit': 1}
     """
     with override(overrides):
         yield overrides
@@ -81,7 +86,7 @@ def draw(seed: int) -> dict[str, int]:
 
 @contextmanager
 def random_thresholds(seed: int) -> Iterator[dict[str, int]]:
-    """Set every threshold to a value that the seed determines, for a block.
+    """Set every threshold to a random value, from a seed, for a block.
 
     >>> with random_thresholds(7) as first:
     ...     pass
@@ -97,10 +102,11 @@ def random_thresholds(seed: int) -> Iterator[dict[str, int]]:
 def recorded_crossings(into: Crossings | None = None) -> Iterator[Crossings]:
     """Record the outcome of every comparison with a threshold in a block.
 
-    A threshold that was compared with something smaller and with something larger has both outcomes
-    in its set. A number that is passed to compiled code is not seen there. May be nested with
-    `thresholds`, which must be the outer block.
+    A threshold that was compared with both a smaller and a larger number has two outcomes.
+    Comparisons in compiled code are not recorded. May be nested with `thresholds`, which must be
+    the outer block.
 
+    >>> import corollary
     >>> with recorded_crossings() as crossings:
     ...     kb = corollary.KnowledgeBase("p(?x) :- q(?x), r(?x, ?y) . q(1) . r(1, 2) .")
     >>> crossings["small_atom_facts_limit"]
@@ -116,34 +122,32 @@ def recorded_crossings(into: Crossings | None = None) -> Iterator[Crossings]:
 
 
 class _Recorded(int):
-    """A number that notes how comparisons with it, or with what is computed from it, come out."""
+    """A number that records the outcome of comparisons with it or with what is computed from it."""
 
     outcomes: set[bool]
 
     def __new__(cls, value: int, outcomes: set[bool]) -> _Recorded:
-        made = super().__new__(cls, value)
-        made.outcomes = outcomes
-        return made
+        number = super().__new__(cls, value)
+        number.outcomes = outcomes
+        return number
 
-    def _noted(self, exceeded: bool) -> None:
-        self.outcomes.add(exceeded)
+    def _record(self, exceeded: bool) -> bool:
+        """Record whether the other number exceeds this one."""
+        self.outcomes.add(bool(exceeded))
+        return bool(exceeded)
 
-    # Whether the other number exceeds this one; equality counts as the comparison decides it.
-    def __lt__(self, other: Any) -> bool:
-        self._noted(bool(int(self) < other))
-        return bool(int(self) < other)
+    # Equality counts as the comparison decides it.
+    def __lt__(self, other: float) -> bool:
+        return self._record(int(self) < other)
 
-    def __le__(self, other: Any) -> bool:
-        self._noted(bool(int(self) <= other))
-        return bool(int(self) <= other)
+    def __le__(self, other: float) -> bool:
+        return self._record(int(self) <= other)
 
-    def __gt__(self, other: Any) -> bool:
-        self._noted(not int(self) > other)
-        return bool(int(self) > other)
+    def __gt__(self, other: float) -> bool:
+        return not self._record(not int(self) > other)
 
-    def __ge__(self, other: Any) -> bool:
-        self._noted(not int(self) >= other)
-        return bool(int(self) >= other)
+    def __ge__(self, other: float) -> bool:
+        return not self._record(not int(self) >= other)
 
     def _computed(self, value: Any) -> Any:
         return _Recorded(value, self.outcomes) if isinstance(value, int) else value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corollary.algorithms.maintain import Maintainer
+from corollary.algorithms.reasoner import Options
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
@@ -59,9 +60,7 @@ class Player:
             program.without_facts(),
             self.encode(program.facts),
             self.engine,
-            algorithm=algorithm,
-            coarse=coarse,
-            modules=modules,
+            Options(algorithm=algorithm, coarse=coarse, modules=modules),
         )
 
     def reopen(self) -> None:
@@ -71,10 +70,12 @@ class Player:
             now.program,
             now.explicit,
             self.engine,
-            algorithm=now.algorithm,
-            coarse=self._coarse,
-            modules=self._modules,
-            known=now.facts,
+            Options(
+                algorithm=now.algorithm,
+                coarse=self._coarse,
+                modules=self._modules,
+                known=now.facts,
+            ),
         )
         self.maintainer.begin()
 

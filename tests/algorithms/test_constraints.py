@@ -45,7 +45,11 @@ def test_programs_with_constraints_are_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [pytest.param(make, id=name, marks=marks(name)) for name, make in ENGINES.items()]
+    "make",
+    [
+        pytest.param(make, id=name, marks=marks(name, jobs=pytest.mark.long))
+        for name, make in ENGINES.items()
+    ],
 )
 def test_each_way_is_found(make: MakeEngine) -> None:
     program = Program.parse(RULE + LIMIT + "[never] false :- p(?x), NOT q(?x) ." + FACTS)

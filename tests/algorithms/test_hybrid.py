@@ -16,20 +16,21 @@ from hypothesis import strategies as st
 
 import corollary as co
 from corollary.algorithms.hybrid import Answer, Hybrid
-from corollary.algorithms.hybrid_cleanup import candidates, duplicates, look_ups
+from corollary.algorithms.hybrid_cleanup import candidates, duplicates
 from corollary.algorithms.hybrid_goals import Patterns
 from corollary.algorithms.hybrid_tree import grow
+from corollary.algorithms.reasoner import Options
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.hybrid import schema_patterns
 from corollary.lang import reference
 from corollary.lang.parser import parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Term, Variable
+from corollary.reasoning.hybrid import schema_patterns
 from corollary.testing import thresholds
 from tests import strategies
 from tests.algorithms.replay import states
@@ -69,8 +70,8 @@ class Asked:
             program.without_facts(),
             self.encode(program.facts),
             self.engine,
+            Options(coarse=coarse),
             patterns=patterns,
-            coarse=coarse,
         )
 
     def encode(self, atoms: Iterable[Atom]) -> Any:
@@ -185,7 +186,12 @@ def test_oracle_streams(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "engine", [pytest.param(name, marks=marks(name)) for name in ENGINES if name != "columnar"]
+    "engine",
+    [
+        pytest.param(name, marks=marks(name, jobs=pytest.mark.long))
+        for name in ENGINES
+        if name != "columnar"
+    ],
 )
 def test_oracle_streams_on_spark(engine: str) -> None:
     replay(stream(5, commits=2), ENGINES[engine])
@@ -254,19 +260,20 @@ def test_section_6_rules_that_become_look_ups() -> None:
     """20 of 48: all of Table 9 of OWL 2 Profiles, and nothing else."""
     rules = _without_equality(co.rules("owl-rl"))
     assert len({rule.name for rule in rules}) == 48
-    reduced = {rule.name for rule in look_ups(rules, Patterns(schema_patterns()))}
+    patterns = Patterns(schema_patterns())
+    reduced = {rule.name for rule in rules if patterns.cover(rule.head)}
     assert len(reduced) == 20
     assert reduced == {r.name for r in rules if r.name.startswith("scm-")}
 
 
-def _duplicates(text: str, *, growing: bool = False) -> set[tuple[str | None, str | None]]:
+def _duplicates(text: str) -> set[tuple[str | None, str | None]]:
     rules = _without_equality(co.rules("owl-rl"))
     patterns = Patterns(schema_patterns())
     engine = ColumnarEngine(Dictionary())
     facts = engine.facts(encode(Program.parse(text).facts, engine.dictionary))
     names = {"prp-eqp1", "prp-eqp2", "cax-eqc1", "cax-eqc2", "prp-inv1", "prp-inv2", "scm-sco"}
     chosen = [rule for rule in rules if rule.name in {*names, "prp-trp"}]
-    found = duplicates(candidates(chosen, patterns), facts, engine, growing=growing)
+    found = duplicates(candidates(chosen, patterns), facts, engine)
     return {(one.rule.name, one.of.name) for one in found}
 
 
@@ -300,12 +307,6 @@ def test_section_6_1_duplicates(text: str, expected: set[tuple[str, str]]) -> No
     told = {key for key, word in pairs.items() if word in text}
     found = {pair for pair in _duplicates(text) if frozenset(pair) in told}
     assert found == expected
-
-
-def test_duplicates_while_facts_come() -> None:
-    axiom = "[rdfs:subClassOf, a, owl:TransitiveProperty] ."
-    assert _duplicates(axiom, growing=True) == {("scm-sco", "prp-trp")}
-    assert _duplicates("", growing=True) == set()
 
 
 # -- what a query takes --------------------------------------------------------------------------

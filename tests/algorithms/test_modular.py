@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from corollary.algorithms import seminaive
 from corollary.algorithms.maintain import KINDS
-from corollary.algorithms.modular.recognize import recognized
+from corollary.algorithms.modular.recognize import recognize_modules
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
@@ -17,6 +17,7 @@ from corollary.lang.program import Program
 from corollary.testing import thresholds
 from tests.algorithms.replay import replay, states
 from tests.dense import SYMMETRIC, TRANSITIVE, composition, modular_program
+from tests.effort import scaled
 from tests.engines.factories import ENGINES, marks
 from tests.streams import stream
 
@@ -28,7 +29,7 @@ every_engine = pytest.mark.parametrize(
 def names(text: str) -> list[str]:
     dictionary = Dictionary()
     rules = [compile_rule(rule, dictionary) for rule in Program.parse(text).rules]
-    found = recognized(rules, dictionary)
+    found = recognize_modules(rules, dictionary)
     assert {rule for module in found for rule in module.rules} == {*rules}
     return [module.name for module in found]
 
@@ -78,12 +79,13 @@ def test_with_and_without_modules(seed: int) -> None:
 MODULAR = [name for name, kind in KINDS.items() if kind.modular is not None]
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("algorithm", MODULAR)
 @pytest.mark.parametrize("coarse", [False, True], ids=["fine", "coarse"])
 def test_streams(algorithm: str, coarse: bool) -> None:
     """Facts and rules come and go, those of modules too; counters are right after every commit."""
-    used = 0
-    for seed in range(14):
+    seeds, used = scaled(14), 0
+    for seed in range(seeds):
         for program in (modular_program(seed), composition(seed)):
             found = stream(seed, program)
             for player in replay(
@@ -91,24 +93,26 @@ def test_streams(algorithm: str, coarse: bool) -> None:
             ):
                 player.maintainer.verify()
                 used += "modules" in player.reason
-    assert used > 30
+    assert used > 2 * seeds
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("algorithm", MODULAR)
 def test_streams_over_reopened_facts(algorithm: str) -> None:
     """Modules find out what is given to them, by rules with variable properties too."""
-    for seed in range(10):
+    for seed in range(scaled(10)):
         found = stream(seed, modular_program(seed))
         for player in replay(ENGINES["columnar"], found, algorithm, states(found), reopen=True):
             player.maintainer.verify()
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("algorithm", MODULAR)
 @pytest.mark.parametrize("change", [0, 10**9], ids=["small changes", "large changes"])
 def test_modules_to_which_much_is_given(algorithm: str, change: int) -> None:
     """Their states are not kept; strata are updated without them, or closed again."""
-    with thresholds(module_given_facts_minimum=0, module_change_facts=change):
-        for seed in range(10):
+    with thresholds(module_external_facts_minimum=0, module_change_facts=change):
+        for seed in range(scaled(10)):
             found = stream(seed, modular_program(seed))
             for coarse in (False, True):
                 for player in replay(

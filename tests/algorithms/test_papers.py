@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from corollary.algorithms.step import Step, finish
+from corollary.algorithms.stratum import StratumUpdate, finish
 from corollary.core.tables import decode
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
@@ -45,7 +45,7 @@ def removals(monkeypatch: pytest.MonkeyPatch) -> list[set[Atom]]:
         seen.append({*decode(removal.overdeleted, removal.overdeleted.space.dictionary)})
         return removal
 
-    monkeypatch.setattr("corollary.algorithms.updating.finish", recorded)
+    monkeypatch.setattr("corollary.algorithms.update.finish", recorded)
     return seen
 
 
@@ -127,13 +127,13 @@ def pairs(text: str) -> set[Atom]:
 
 def test_example_2_of_fp_update(monkeypatch: pytest.MonkeyPatch, removals: list[set[Atom]]) -> None:
     deltas: list[set[Atom]] = []
-    consequences = Step.consequences
+    consequences = StratumUpdate.consequences
 
-    def recorded(step: Step[Any], delta: Any, *arguments: Any, **options: Any) -> Any:
-        deltas.append({*decode(delta, step.engine.dictionary)})
-        return consequences(step, delta, *arguments, **options)
+    def recorded(update: StratumUpdate[Any], delta: Any, *arguments: Any, **options: Any) -> Any:
+        deltas.append({*decode(delta, update.engine.dictionary)})
+        return consequences(update, delta, *arguments, **options)
 
-    monkeypatch.setattr(Step, "consequences", recorded)
+    monkeypatch.setattr(StratumUpdate, "consequences", recorded)
     player = Player(columnar, REACH, "fp")
     before = player.facts
     changes = player.play(deletion("edge(e, f) ."))

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.engines.columnar import linear
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
 from corollary.testing import thresholds
 from tests.algorithms.replay import replay, states
 from tests.dense import composition
+from tests.effort import scaled
 from tests.engines.factories import ENGINES, marks
 from tests.fuzz.streams import check
 from tests.streams import Commit, Stream, stream
@@ -38,15 +38,15 @@ def test_random_graphs(seed: int) -> None:
     check(stream(seed, composition(seed)))
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("path", ["keys", "bits"])
-def test_dead_keys_on_every_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small sets are compacted when something is deleted; here dead keys stay, as in large ones."""
+def test_tombstones_with_keys_and_bits(path: str) -> None:
+    """Small sets are compacted by each deletion; here tombstones remain, as in large ones."""
     limits = {"tombstone_ratio": 1}
     if path == "bits":
         limits["bit_matrix_pairs_minimum"] = 0
-        monkeypatch.setattr(linear, "finish", lambda *arguments: None)
     with thresholds(**limits):
-        for seed in range(12):
+        for seed in range(scaled(12)):
             check(stream(seed, composition(seed)))
             if path == "keys":
                 check(stream(seed))

@@ -94,7 +94,7 @@ def test_compare_fails_where_algorithms_differ(
     monkeypatch.setattr("corollary.algorithms.dred.rederive", lambda step, gone: forget(step, gone))
 
     def forget(step: Any, gone: Any) -> Any:
-        from corollary.algorithms.step import Removal
+        from corollary.algorithms.stratum import Removal
 
         return Removal(gone, step.nothing)
 

@@ -1,13 +1,14 @@
-"""`corollary check` as a user calls it, and `corollary run` over RDF files."""
+"""`corollary check`, and `corollary run` over RDF files."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.calls import call
 
 PREFIXES = """
 @prefix : <http://example.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -28,10 +29,7 @@ GOOD, BAD = "<urn:a> <urn:p> <urn:b> .\n", "<urn:a> <urn:p> .\n"
 
 
 def corollary(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "corollary.cli.main", *arguments]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=120
-    )
+    return call(*arguments, folder=folder)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_time_limit_survives_conversion(error: type[Exception]) -> None:
 
 
 def test_memory_limit_survives_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corollary.cli.progress.resident", lambda: 1 << 40)
+    monkeypatch.setattr("corollary.cli.progress.resident_memory", lambda: 1 << 40)
     progress = Progress(Limits(memory=1 << 30), quiet=True)
     with pytest.raises(OperationFailed) as caught, progress.watched():
         _convert(SystemError)
@@ -105,7 +105,7 @@ def test_repetition_does_not_outlive_the_block(
     seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal would be repeated just when the block ends, where another handler is back."""
-    monkeypatch.setattr("corollary.cli.interrupts.AGAIN", 0.5)
+    monkeypatch.setattr("corollary.cli.interrupts.REPEAT_SECONDS", 0.5)
     late: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: late.append(number))
     try:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from corollary.store import Store
+from tests.cli.calls import call
 
 _HANG = 240  # seconds after which a command counts as one that does not stop
 _ADDRESSES = 16 << 30  # bytes of addresses that a command may ask for
@@ -83,10 +84,6 @@ def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
         process.communicate()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
-
-
-def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return finish(start(*arguments))
 
 
 def processor_seconds(process: subprocess.Popen[str]) -> float:
@@ -181,14 +178,24 @@ def check_store(path: Path, message: str) -> None:
 
 
 def stop(
-    name: str, files: Files, out: Path, flags: list[str], expected: str, *, after: float = 0
+    name: str,
+    files: Files,
+    out: Path,
+    flags: list[str],
+    expected: str,
+    *,
+    after: float = 0,
+    in_process: bool = False,
 ) -> None:
     """Run a command that is to be stopped, by a limit or by Ctrl-C, and look at what is left."""
     changes = name in UPDATES
     if changes:
         copied_store(files, out)
     command = [*(COMMANDS | UPDATES | READERS)[name](files, out), *flags, "--quiet"]
-    done = interrupted(after, *command) if after else call(*command)
+    if in_process:
+        done = call(*command)
+    else:
+        done = interrupted(after, *command) if after else finish(start(*command))
     check_stopped(done, expected)
     if changes:
         check_store(out, done.stderr)
@@ -244,7 +251,8 @@ def test_facts_are_limited_inside_a_round(
     name: str, threads: str, files: Files, tmp_path: Path
 ) -> None:
     flags = ["--limit-facts", "100000", "--threads", threads]
-    stop(name, files, tmp_path / "out", flags, "E405: stopped by --limit-facts 100000: ")
+    expected = "E405: stopped by --limit-facts 100000: "
+    stop(name, files, tmp_path / "out", flags, expected, in_process=True)
 
 
 @pytest.mark.parametrize("name", ["query-count"])
@@ -278,7 +286,8 @@ def test_a_limit_while_a_query_is_parsed_is_no_mistake_of_the_query(
     """While the store is opened, the query is parsed, or the database plans it."""
     objects = ", ".join(f"?b{n}" for n in range(20_000))
     (tmp_path / "long.rq").write_text(f"SELECT * {{ ?a <urn:p> {objects} }}")
-    done = call("query", files.folder / "store", tmp_path / "long.rq", "--limit-seconds", seconds)
+    command = ("query", files.folder / "store", tmp_path / "long.rq", "--limit-seconds", seconds)
+    done = finish(start(*command))
     check_stopped(done, f"E405: stopped by --limit-seconds {seconds}: ")
 
 

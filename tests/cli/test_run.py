@@ -1,4 +1,4 @@
-"""`corollary run` as a user calls it: real processes, real files."""
+"""`corollary run` over real files; as a process where signals, memory or Spark are involved."""
 
 import contextlib
 import json
@@ -13,13 +13,9 @@ from pathlib import Path
 import pytest
 
 from corollary.cli.interrupts import interruptible
+from tests.cli.calls import call, spawn
 
 CLOSURE = "path(?x, ?y) :- edge(?x, ?y) .\npath(?x, ?z) :- path(?x, ?y), edge(?y, ?z) .\n"
-
-
-def corollary(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "corollary.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
 
 
 @pytest.fixture
@@ -30,14 +26,14 @@ def closure(tmp_path: Path) -> Path:
 
 
 def test_facts_in_materialization_out(closure: Path) -> None:
-    done = corollary("run", closure / "closure.dl", "--facts", closure, "--out", closure / "out")
+    done = spawn("run", closure / "closure.dl", "--facts", closure, "--out", closure / "out")
     assert (done.returncode, done.stdout) == (0, "")
     assert (closure / "out" / "path.facts").read_text() == "a\t3\na\tb\nb\t3\n"
     assert (closure / "out" / "edge.facts").read_text() == "a\tb\nb\t3\n"
 
 
 def test_facts_are_printed_without_out(closure: Path) -> None:
-    done = corollary("run", closure / "closure.dl", "--facts", closure, "--engine", "reference")
+    done = call("run", closure / "closure.dl", "--facts", closure, "--engine", "reference")
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
         'edge("a", "b") .',
@@ -61,13 +57,13 @@ edge(1, 2) . edge(3, 4) . edge(5, 6) . edge(7, 8) . edge(8, 7) . edge(0, 9) .
 def test_inconsistencies_are_told_of(tmp_path: Path, engine: str) -> None:
     program = tmp_path / "p.dl"
     program.write_text(CONTRADICTION)
-    done = corollary("run", program, "--engine", engine, "--quiet")
+    done = call("run", program, "--engine", engine, "--quiet")
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 6
     head, *ways, end = done.stderr.splitlines()
     assert head == "inconsistent: no-way-back is contradicted in 4 ways"
     assert (len(ways), end) == (3, "  …")
-    report = json.loads(corollary("run", program, "--engine", engine, "--json").stdout)
+    report = json.loads(call("run", program, "--engine", engine, "--json").stdout)
     assert report["facts"] == 6
     assert report["relations"] == {"edge": 6}
     [found] = report["inconsistencies"]
@@ -77,13 +73,13 @@ def test_inconsistencies_are_told_of(tmp_path: Path, engine: str) -> None:
 
 def test_auxiliary_relations_are_not_written(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(CONTRADICTION)
-    corollary("run", tmp_path / "p.dl", "--out", tmp_path / "out")
+    call("run", tmp_path / "p.dl", "--out", tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["edge.facts"]
 
 
 def test_explain(closure: Path) -> None:
     command = ("run", closure / "closure.dl", "--facts", closure, "--quiet", "--explain")
-    done = corollary(*command, "path(a, 3)")
+    done = call(*command, "path(a, 3)")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         'path("a", 3)   by path(?x, ?z) :- path(?x, ?y), edge(?y, ?z)\n'
@@ -92,9 +88,9 @@ def test_explain(closure: Path) -> None:
         '└─ edge("b", 3)   explicit\n'
     )
     for flags in (["--explain-format", "json"], ["--json"]):
-        found = json.loads(corollary(*command, "path(a, 3)", *flags).stdout)
+        found = json.loads(call(*command, "path(a, 3)", *flags).stdout)
         assert [premise["explicit"] for premise in found["premises"]] == [False, True]
-    assert corollary(*command, "path(a, 3)", "--explain-format", "dot").stdout.count("->") == 3
+    assert call(*command, "path(a, 3)", "--explain-format", "dot").stdout.count("->") == 3
 
 
 @pytest.mark.parametrize(
@@ -108,13 +104,13 @@ def test_explain(closure: Path) -> None:
     ],
 )
 def test_explain_what_is_not_there(closure: Path, fact: str, code: str) -> None:
-    done = corollary("run", closure / "closure.dl", "--facts", closure, "--explain", fact)
+    done = call("run", closure / "closure.dl", "--facts", closure, "--explain", fact)
     assert (done.returncode, done.stdout) == (2, "")
     assert code in done.stderr
 
 
 def test_json(closure: Path) -> None:
-    done = corollary("run", closure / "closure.dl", "--facts", closure, "--json")
+    done = call("run", closure / "closure.dl", "--facts", closure, "--json")
     report = json.loads(done.stdout)
     assert report["relations"] == {"edge": 2, "path": 3}
     assert (report["explicit"], report["facts"], report["complete"]) == (2, 5, True)
@@ -149,7 +145,7 @@ def test_json(closure: Path) -> None:
 def test_bad_programs(tmp_path: Path, data: bytes, expected: str) -> None:
     file = tmp_path / "program.dl"
     file.write_bytes(data)
-    done = corollary("run", file)
+    done = call("run", file)
     assert done.returncode == 2
     assert expected.format(file=file) in done.stderr
     assert "Traceback" not in done.stderr
@@ -159,7 +155,7 @@ def test_bad_programs(tmp_path: Path, data: bytes, expected: str) -> None:
 def test_windows_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "program.dl"
     file.write_bytes(b"\xef\xbb\xbfq(1) .\r\np(?x) :- q(?x) .\r\n")
-    done = corollary("run", file)
+    done = call("run", file)
     assert (done.returncode, done.stdout.splitlines()) == (0, ["p(1) .", "q(1) ."])
 
 
@@ -175,7 +171,7 @@ def test_windows_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
 def test_missing_input(closure: Path, arguments: list[str], expected: str) -> None:
     (closure / "empty").mkdir()
     paths = [a if a.startswith("--") else closure / a for a in arguments]
-    done = corollary("run", *paths)
+    done = call("run", *paths)
     assert done.returncode == 2
     assert expected.format(folder=closure) in done.stderr
     assert "Traceback" not in done.stderr
@@ -183,7 +179,7 @@ def test_missing_input(closure: Path, arguments: list[str], expected: str) -> No
 
 def test_errors_as_json(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text("p(?x) .\nq(?y) .\n")
-    done = corollary("run", tmp_path / "p.dl", "--json")
+    done = call("run", tmp_path / "p.dl", "--json")
     report = json.loads(done.stderr)
     assert report["error"]["code"] == "E208"
     assert (report["error"]["line"], report["error"]["column"]) == (1, 3)
@@ -193,15 +189,13 @@ def test_errors_as_json(tmp_path: Path) -> None:
 
 def test_failed_output_is_status_1(closure: Path) -> None:
     (closure / "file").write_text("")
-    done = corollary(
-        "run", closure / "closure.dl", "--facts", closure, "--out", closure / "file" / "x"
-    )
+    done = call("run", closure / "closure.dl", "--facts", closure, "--out", closure / "file" / "x")
     assert done.returncode == 1
     assert "E401: cannot write" in done.stderr
 
 
 def test_help_tells_every_flag() -> None:
-    done = corollary("run", "--help")
+    done = call("run", "--help")
     assert done.returncode == 0
     for flag in (
         *("--facts", "--out", "--format", "--engine", "--threads", "--json", "--quiet"),
@@ -236,7 +230,7 @@ def test_limits_of_rounds_and_facts(tmp_path: Path, limit: list[str], expected: 
     chain += "far(?x, ?y) :- next(?x, ?y) .\nfar(?x, ?z) :- far(?x, ?y), next(?y, ?z) .\n"
     program = large(tmp_path, chain)
     out = tmp_path / "out"
-    done = corollary("run", program, "--facts", tmp_path, "--out", out, *limit)
+    done = call("run", program, "--facts", tmp_path, "--out", out, *limit)
     assert done.returncode == 1
     assert expected in done.stderr
     assert "nothing was written" in done.stderr
@@ -253,7 +247,7 @@ def test_limits_of_rounds_and_facts(tmp_path: Path, limit: list[str], expected: 
 def test_limits_inside_a_round(tmp_path: Path, limit: list[str], expected: str) -> None:
     program = large(tmp_path, "n(?x) :- n(?x) .\n" + COUNTING)
     out = tmp_path / "out"
-    done = corollary("run", program, "--facts", tmp_path, "--out", out, *limit)
+    done = spawn("run", program, "--facts", tmp_path, "--out", out, *limit)
     assert done.returncode == 1
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
@@ -278,22 +272,22 @@ def test_ctrl_c_stops_without_a_result(tmp_path: Path) -> None:
 def test_other_formats(closure: Path, format_: str) -> None:
     out = closure / "out"
     arguments: list[str | Path] = ["run", closure / "closure.dl", "--facts", closure, "--out", out]
-    assert corollary(*arguments, "--format", format_).returncode == 0
+    assert call(*arguments, "--format", format_).returncode == 0
     assert (out / f"path.{format_}").exists()
     (out / f"path.{format_}").unlink()
-    again = corollary("run", closure / "closure.dl", "--facts", out, "--json")
+    again = call("run", closure / "closure.dl", "--facts", out, "--json")
     assert json.loads(again.stdout)["relations"] == {"edge": 2, "path": 3}
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_spark_gives_the_same(closure: Path) -> None:
     (closure / "closure.dl").write_text(
         CLOSURE + "far(?x) :- path(?x, 3), NOT edge(?x, 3) .\n"
         "[?x, a, <http://example.org/Node>] :- edge(?x, ?y) ."
     )
     arguments: list[str | Path] = ["run", closure / "closure.dl", "--facts", closure, "--engine"]
-    spark, columnar = (corollary(*arguments, engine) for engine in ("spark", "columnar"))
+    spark, columnar = (spawn(*arguments, engine) for engine in ("spark", "columnar"))
     assert spark.returncode == 0
     assert spark.stdout == columnar.stdout
     assert 'far("a") .' in spark.stdout
@@ -304,7 +298,7 @@ def test_spark_gives_the_same(closure: Path) -> None:
     [("--limit-facts", "0"), ("--limit-seconds", "-1"), ("--limit-memory", "many")],
 )
 def test_bad_flags(closure: Path, flag: str, value: str) -> None:
-    done = corollary("run", closure / "closure.dl", flag, value)
+    done = call("run", closure / "closure.dl", flag, value)
     assert done.returncode == 2
     assert flag in done.stderr
     assert "Traceback" not in done.stderr
@@ -349,7 +343,7 @@ def test_rule_sets_are_written_out(tmp_path: Path, flags: tuple[str, ...]) -> No
     """The same facts in every way; what is no RDF is in a file of its own, and said to be there."""
     (tmp_path / "data.nt").write_text(ONTOLOGY)
     command = ["run", "--rules", "owl-rl", "--data", str(tmp_path / "data.nt"), *flags]
-    done = corollary(*command, "--out", str(tmp_path / "out"), "--json")
+    done = call(*command, "--out", str(tmp_path / "out"), "--json")
     report = json.loads(done.stdout)
     lines = (tmp_path / "out" / "triples.nt").read_text().splitlines()
     others = (tmp_path / "out" / "triples.generalized").read_text().splitlines()
@@ -365,9 +359,9 @@ def test_rule_sets_are_written_out(tmp_path: Path, flags: tuple[str, ...]) -> No
 def test_limits_and_proofs_with_rule_sets(tmp_path: Path) -> None:
     (tmp_path / "data.nt").write_text(ONTOLOGY)
     command = ["run", "--rules", "owl-rl", "--data", str(tmp_path / "data.nt")]
-    stopped = corollary(*command, "--limit-facts", "20")
+    stopped = call(*command, "--limit-facts", "20")
     assert stopped.returncode == 1
     assert "--limit-facts 20" in stopped.stderr
-    proof = corollary(*command, "--explain", "[<urn:anna>, a, <urn:Person>]").stdout
+    proof = call(*command, "--explain", "[<urn:anna>, a, <urn:Person>]").stdout
     assert "cax-sco" in proof
     assert "eq-rep-s" in proof

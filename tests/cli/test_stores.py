@@ -150,7 +150,7 @@ def test_explain_and_check(run: Run, files: Path) -> None:
     assert "[rdfs9]" in run("explain", "s", "[:ann, a, :Person]", "--at-version", "1")
     assert run("explain", "s", "[:ann, a, :Person]", "--at-version", "1", "--format", "dot")
     assert run("check", "s", "--json", "--quiet")["consistent"] is True
-    assert "E341" in run("check", "s", "data.ttl", status=2)
+    assert "E313" in run("check", "s", "data.ttl", status=2)
     (files / "no.dl").write_text(
         "@prefix : <http://example.org/> .\n[no] false :- [?x, a, :Student] .\n"
     )
@@ -166,7 +166,7 @@ def test_verify_compact_vacuum(run: Run, files: Path) -> None:
         run("update", "s", "--insert", name, "--quiet")
         run("update", "s", "--delete", name, "--quiet")
     assert run("verify", "s", "--json")["right"] is True
-    assert "files are whole" in run("verify", "s", "--files-only")
+    assert "all files are intact" in run("verify", "s", "--files-only")
     before = KnowledgeBase.open("s").count()
     assert run("compact", "s", "--full", "--json")["compacted"] is True
     assert run("compact", "s", "--json")["compacted"] is False
@@ -203,7 +203,7 @@ def test_mistakes(
 def test_more_mistakes(run: Run, files: Path) -> None:
     build(run, "--quiet")
     assert run("build", "s", "data.ttl", "--json", status=2)["error"]["code"] == "E506"
-    assert run("update", "s", "--json", status=2)["error"]["code"] == "E310"
+    assert run("update", "s", "--json", status=2)["error"]["code"] == "E313"
     report = run("update", "s", "--remove-rules", "knows.dl", "--json", status=2)
     assert report["error"]["code"] == "E307"
     small = ("update", "s", "--insert", "carl.ttl", "--limit-memory", "1K", "--json")

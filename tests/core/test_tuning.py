@@ -21,7 +21,6 @@ def test_every_threshold_says_what_it_limits() -> None:
         "columnar",
         "core",
         "knowledge_base",
-        "rdf",
         "spark",
         "tuples",
     }

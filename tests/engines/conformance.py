@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 
 from corollary.algorithms import seminaive
 from corollary.core import tables
-from corollary.core.compile import CompiledRule, compile_rule, covers, home, home_terms
+from corollary.core.compile import (
+    CompiledRule,
+    compile_rule,
+    covers,
+    narrow_predicate,
+    narrow_terms,
+)
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Derived, Difference, Engine, Facts
 from corollary.core.tables import atom_of, encode
@@ -200,7 +206,7 @@ def facts_behave_like_sets(
     for facts, expected in ((a, one), (b, two)):
         assert decode(facts, dictionary) == expected
         assert len(facts) == len(expected)
-        assert set(facts.predicates()) == {home(atom) for atom in expected}
+        assert set(facts.predicates()) == {narrow_predicate(atom) for atom in expected}
         for predicate in facts.predicates():
             rows = facts.rows(predicate)
             assert rows.dtype == np.uint32
@@ -214,15 +220,15 @@ def facts_behave_like_sets(
     ):
         assert decode(result, dictionary) == expected
         assert len(result) == len(expected)
-        assert set(result.predicates()) == {home(atom) for atom in expected}
+        assert set(result.predicates()) == {narrow_predicate(atom) for atom in expected}
     changes_are_told(engine, one, two)
     wide = [Predicate(TRIPLE), Predicate(TRIPLE, TYPE)]
-    for predicate in {*wide, *map(home, one | two)}:
-        expected = frozenset(atom for atom in one if covers(predicate, home(atom)))
+    for predicate in {*wide, *map(narrow_predicate, one | two)}:
+        expected = frozenset(atom for atom in one if covers(predicate, narrow_predicate(atom)))
         assert decode(a.only([predicate]), dictionary) == expected
         assert decode(a.without([predicate]), dictionary) == one - expected
     assert len(a.only([])) == 0
-    assert len(a.only([*map(home, one)])) == len(one)
+    assert len(a.only([*map(narrow_predicate, one)])) == len(one)
     # The operations leave their operands as they were.
     assert decode(a, dictionary) == one
     assert decode(b, dictionary) == two
@@ -411,9 +417,9 @@ def counts_add_up(make: MakeEngine, example: Example) -> None:
                 found[atom_of(predicate, dictionary.terms(row))] = number
         assert +found == expected
         assert set(found) == set(of_all) | sets.positive
-    for predicate in (Predicate(TRIPLE), *{home(atom) for atom in of_all}):
+    for predicate in (Predicate(TRIPLE), *{narrow_predicate(atom) for atom in of_all}):
         left = decode(counts.without([predicate]).facts(), dictionary)
-        assert left == {atom for atom in of_all if not covers(predicate, home(atom))}
+        assert left == {atom for atom in of_all if not covers(predicate, narrow_predicate(atom))}
 
 
 def close_is_the_fixpoint_of_derive(make: MakeEngine, example: Example) -> None:
@@ -522,7 +528,7 @@ def _numbers(rule: CompiledRule) -> dict[Variable, int]:
     numbers: dict[Variable, int] = {}
     atoms = (part for part in rule.source.body if isinstance(part, Atom))
     for atom, pattern in zip(atoms, rule.body, strict=True):
-        arguments = zip(home_terms(atom), pattern.arguments, strict=True)
+        arguments = zip(narrow_terms(atom), pattern.arguments, strict=True)
         numbers |= {term: number for term, number in arguments if isinstance(term, Variable)}
     aggregates = (part for part in rule.source.body if isinstance(part, Aggregate))
     for aggregate, grouping in zip(aggregates, rule.groupings, strict=True):

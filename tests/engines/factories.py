@@ -15,17 +15,32 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# A virtual machine that lives for minutes: it compiles fast rather than well, and collects alone.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Compiling a plan over a handful of rows takes longer than interpreting it.
+_INTERPRETED = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+
 @cache
-def session() -> SparkSession:
-    """A session of its own beside that of the other tests, with settings for a handful of rows."""
+def main_session() -> SparkSession:
+    """The session that a process of tests starts."""
     from corollary.engines.spark.session import build_session
 
-    session = build_session("local[2]", application="corollary-tests").newSession()
+    config = {"spark.driver.extraJavaOptions": _JAVA, **_INTERPRETED}
+    return build_session("local[2]", application="corollary-tests", config=config)
+
+
+@cache
+def session() -> SparkSession:
+    """A session of its own beside the main one, with settings for a handful of rows."""
+    session = main_session().newSession()
     for key, value in {
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than running it
         "spark.sql.shuffle.partitions": "1",
+        **_INTERPRETED,
     }.items():
         session.conf.set(key, value)
     return session
@@ -72,7 +87,7 @@ ENGINES: dict[str, MakeEngine] = {
 }
 
 
-def marks(engine: str) -> tuple[pytest.MarkDecorator, ...]:
-    """Tests on Spark share one session, and so one worker."""
-    spark_only = (pytest.mark.spark, pytest.mark.xdist_group("spark"))
-    return spark_only if engine.startswith("spark") else ()
+def marks(engine: str, *, jobs: pytest.MarkDecorator | None = None) -> list[pytest.MarkDecorator]:
+    """The marker of tests on Spark, which share a session; `jobs` marks those with many jobs."""
+    found = [pytest.mark.spark] if engine.startswith("spark") else []
+    return [*found, jobs] if engine == "spark-large" and jobs else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode
 from corollary.lang.program import Program
+from tests.effort import scaled
 from tests.engines.conformance import LAWS, Law
 from tests.engines.factories import ENGINES, marks
 
@@ -19,13 +21,23 @@ every_engine = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])
-@every_engine
+def _cases() -> Iterator[Any]:
+    """Each law on each engine; laws that Spark has time for rarely are long in jobs."""
+    for law in LAWS:
+        for engine in ENGINES:
+            jobs = pytest.mark.long if law.spark < 6 else None
+            found = marks(engine, jobs=jobs)
+            yield pytest.param(engine, law, marks=found, id=f"{engine}-{law.name}")
+
+
+@pytest.mark.scaled
+@pytest.mark.parametrize(("engine", "law"), [*_cases()])
 def test_keeps(engine: str, law: Law) -> None:
     # Few facts are for the driver of Spark; `spark-large` has jobs for everything.
-    number = {"inline": 25, "inline-rounds": 12, "spark": 2, "spark-large": law.spark // 4 or 1}
+    number = {"inline": 25, "inline-rounds": 12, "spark": 4, "spark-large": law.spark // 2}
+    examples = scaled(number[engine]) if engine in number else settings().max_examples
 
-    @settings(max_examples=number.get(engine, settings().max_examples))
+    @settings(max_examples=examples)
     @given(law.examples)
     def check(case: Any) -> None:
         law.check(ENGINES[engine], case)

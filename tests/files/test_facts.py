@@ -79,6 +79,7 @@ def test_facts_read_back(tmp_path_factory: pytest.TempPathFactory, program: Prog
         ("edge.facts", "1\ta b\n2\tc"),
         ("edge.tsv", "1\ta b\r\n2\tc\r\n"),
         ("edge.csv", '1,"a b"\n2,c\n'),
+        ("edge.CSV", '1,"a b"\n2,c\n'),
         ("edge.csv", "1\ta b\n2\tc\n"),
         ("edge.facts", "1,a b\n2,c\n"),
         ("edge.facts", "\ufeff1\ta b\n\n2\tc\n"),
@@ -144,6 +145,11 @@ def test_missing_folder(tmp_path: Path) -> None:
     )
 
 
+def test_compressed_parquet_is_not_a_table(tmp_path: Path) -> None:
+    (tmp_path / "edge.parquet.gz").write_bytes(gzip.compress(b"anything"))
+    assert message(tmp_path).startswith("FOLDER: E304: no facts file for edge in FOLDER")
+
+
 def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("1,2\n")
     text = message(tmp_path)
@@ -166,6 +172,7 @@ def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
         ),
         ("edge.facts", b"1\t2\n\xff\t3\n", "edge.facts:2:1: E305: expected UTF-8 text"),
         ("edge.csv.gz", b"1,2\n", "E306: FOLDER/edge.csv.gz is damaged: it cannot be decompressed"),
+        ("edge.csv.gz", b"", "edge.csv.gz is damaged"),
         ("edge.csv.gz", gzip.compress(b"1,2\n" * 1000, mtime=0)[:-20], "edge.csv.gz is damaged"),
     ],
 )

@@ -1,8 +1,8 @@
-"""`make fuzz`: run the fuzzing lanes in turn for as long as asked.
+"""`make fuzz`: run the fuzzing lanes in turn for a given time.
 
 A lane is a module of this package with a function `run(seed)` (see `lane`). Every lane gets an
 equal share of the time. A failure is printed with the command that reproduces it, and the search
-goes on; the exit status is 1 if there was any.
+continues; the exit status is 1 if there were failures.
 """
 
 from __future__ import annotations

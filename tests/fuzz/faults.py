@@ -1,4 +1,4 @@
-"""Random damage to random files of a store: right answers or E503, never anything else."""
+"""Random damage to random files of a store must give correct answers or E503."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAULTS = 3
 
 @cache
 def _sound() -> tuple[Path, Checker, tempfile.TemporaryDirectory[str]]:
-    """A store and the process that looks at damaged copies of it, for all seeds."""
+    """An intact store and the process that checks damaged copies of it, for all seeds."""
     folder = tempfile.TemporaryDirectory(prefix="corollary-faults-")
     path = Path(folder.name) / "store"
     build(path)

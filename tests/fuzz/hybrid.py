@@ -1,8 +1,9 @@
-"""Hybrid knowledge bases over streams in which rules become redundant and necessary again, and in
-which rules derive into properties and classes that only facts name.
+"""Hybrid knowledge bases over streams of changes.
 
-After every commit a hybrid knowledge base answers what a materialized one holds, and what the
-reference evaluator derives; what it keeps, and the changes it reports, are checked as well.
+In these streams rules become redundant and necessary again, and derive facts of properties and
+classes that occur only in facts. After every commit, the answers of a hybrid knowledge base must
+equal those of a materialized one and of the reference evaluator; its stored facts and the changes
+it reports are checked as well.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Twins:
         added: Sequence[Rule] = (),
         removed: Sequence[Rule] = (),
     ) -> None:
-        """Change both; the changes that the hybrid one reports are those of what it keeps."""
+        """Change both; the hybrid one must report exactly the changes of its stored facts."""
         before = self.kept()
         for kb in (self.full, self.hybrid):
             with kb.transaction() as tx:
@@ -65,16 +66,16 @@ class Twins:
 
     def kept(self) -> set[Atom]:
         """What the hybrid knowledge base stores."""
-        return _atoms(self.hybrid, self.hybrid._maintainer.facts)
+        return _atoms(self.hybrid, self.hybrid.state.reasoner.facts)
 
     def check(self, expected: State | None = None) -> None:
-        """Compare all facts, what is kept, and answers to a few patterns."""
-        facts = _atoms(self.full, self.full._maintainer.facts)
-        explicit = _atoms(self.full, self.full._maintainer.explicit)
+        """Compare all facts, the stored facts, and the answers to a few patterns."""
+        facts = _atoms(self.full, self.full.state.reasoner.facts)
+        explicit = _atoms(self.full, self.full.state.reasoner.explicit)
         if expected is not None:
             assert facts == expected.facts
             assert explicit == expected.explicit
-        assert _atoms(self.hybrid, self.hybrid._maintainer.explicit) == explicit
+        assert _atoms(self.hybrid, self.hybrid.state.reasoner.explicit) == explicit
         kept = self.kept()
         assert explicit <= kept <= facts
         for pattern in self.patterns:
@@ -94,11 +95,11 @@ class Twins:
     def ask(self, query: Atom, facts: set[Atom]) -> None:
         """The answers to a query are the facts that match it."""
         self.queries += 1
-        found = _atoms(self.hybrid, self.hybrid._matching(query))
+        found = _atoms(self.hybrid, self.hybrid.state.reasoner.match(query))
         assert found == _matching(query, facts), Printer().atom(query)
 
     def _whole(self, facts: set[Atom]) -> list[Atom]:
-        """Every relation as a whole, also one that has no facts any more."""
+        """All relations without bound terms, including those without facts."""
         heads = [rule.head for rule in self.full.program.rules]
         arities = {atom.relation: len(atom.terms) for atom in (*heads, *facts)}
         return [
@@ -108,7 +109,7 @@ class Twins:
 
 
 def _atoms(kb: co.KnowledgeBase, facts: Any) -> set[Atom]:
-    return set(decode(facts, kb._dictionary))
+    return set(decode(facts, kb.state.dictionary))
 
 
 def _matching(query: Atom, facts: set[Atom]) -> set[Atom]:
@@ -142,7 +143,7 @@ def check_case(case: Case, seed: int, commits: int) -> int:
         for commit, state in zip(one.commits, expected[1:], strict=True):
             twins.commit(commit.inserted, commit.deleted, commit.added, commit.removed)
             twins.check(state)
-        twins.hybrid._maintainer.verify()
+        twins.hybrid.state.reasoner.verify()
     except BaseException as error:
         error.add_note(f"patterns {[Printer().atom(p) for p in case.patterns]}\n{one!r}")
         raise
@@ -160,7 +161,7 @@ def check_ontology(seed: int, name: str, *, specialize: bool, commits: int = 4) 
         for commit in one.commits:
             twins.commit(commit.inserted, commit.deleted)
             twins.check()
-        twins.hybrid._maintainer.verify()
+        twins.hybrid.state.reasoner.verify()
     except BaseException as error:
         error.add_note(f"{name}, specialize={specialize}, seed {seed}\n{one!r}")
         raise

@@ -1,4 +1,4 @@
-"""What a fuzzing lane is: a function that checks the case of one seed."""
+"""The type of a fuzzing lane: a function that checks the case of one seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of engines, with tombstones, and with thresholds and threads drawn for every example."""
+"""The laws of engines, with tombstones, random thresholds and random numbers of threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THREADS = (1, 2, 3, 17, 32)
 
 
 def drawn_engine(random: Random) -> MakeEngine:
-    """How to make an embedded engine with some number of threads, mostly with tombstones."""
+    """A factory of embedded engines with a random number of threads, mostly with tombstones."""
     kind = random.choice((ScatteredEngine, ScatteredEngine, ColumnarEngine))
     return partial(kind, threads=random.choice(THREADS))
 
@@ -34,7 +34,7 @@ def check(
     draw_engine: Callable[[Random], MakeEngine] = drawn_engine,
     crossings: Crossings | None = None,
 ) -> None:
-    """Check a law on examples that a number determines; record which thresholds they cross."""
+    """Check a law on the examples of a seed; record which thresholds they cross."""
 
     @seed(number)
     @settings(

@@ -34,7 +34,7 @@ def run(seed: int) -> Figures:
             raise
         return {"too large": 1}
     chosen = [random_configuration(history.program, random) for _ in range(2)]
-    if size == "large":  # large enough to cross the thresholds as they are
+    if size == "large":  # large enough to cross the default thresholds
         usual = Configuration(algorithm=random.choice(("auto", "bf", "dred", "fp")))
         chosen = [usual, replace(chosen[0], limits=None, mode="materialized")]
     try:

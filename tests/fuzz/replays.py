@@ -10,8 +10,8 @@ from tests.fuzz.lane import Figures
 from tests.independent import check_independently
 from tests.recorded import DATA, HISTORIES, RULES, excerpt
 
-# How much of a history: a small excerpt mostly, all of it seldom (the Debian graph never: its
-# closure under OWL 2 RL takes minutes).
+# Fractions 1/n of a history: mostly small excerpts, rarely all of it (never of the Debian graph,
+# whose closure under OWL 2 RL takes minutes).
 SHARES = (40, 40, 40, 10, 10, 3, 1)
 
 

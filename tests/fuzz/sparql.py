@@ -1,7 +1,7 @@
-"""Random SPARQL queries over random data: what pyoxigraph answers, and exact arithmetic.
+"""Random SPARQL queries over random data, compared with pyoxigraph and with exact arithmetic.
 
-Patterns with odd names of variables are asked by `SELECT *`, so that the variables in scope are
-compared too. Numbers that pyoxigraph does not compute exactly are compared with Python's fractions.
+Patterns with unusual variable names use `SELECT *`, so the variables in scope are compared too.
+Numbers that pyoxigraph does not compute exactly are compared with Python's fractions.
 """
 
 from __future__ import annotations

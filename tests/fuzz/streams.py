@@ -1,7 +1,7 @@
 """Random programs with streams of fact and rule changes, on every algorithm.
 
-Thresholds and the number of threads are drawn as well: a dozen facts then reach every way to
-compute, with tombstones, tiny parts and more threads than facts.
+Thresholds and the number of threads are random as well, so a dozen facts reach every strategy, with
+tombstones, tiny partitions and more threads than facts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def check(case: Stream, make: MakeEngine = ColumnarEngine) -> int:
 
 @contextmanager
 def drawn_engine(seed: int) -> Iterator[MakeEngine]:
-    """How to make engines whose threads, and mostly thresholds, a seed determines."""
+    """A factory of engines whose threads, and mostly thresholds, a seed determines."""
     random = Random(seed)
     make = partial(ColumnarEngine, threads=random.choice(THREADS))
     if random.random() < 0.2:

@@ -33,13 +33,13 @@ class Looked:
 
     @property
     def dictionary(self) -> Dictionary:
-        return self.kb._dictionary
+        return self.kb.state.dictionary
 
-    def constants(self) -> Sequence[Constant]:
+    def labels(self) -> Sequence[Constant]:
         return ()
 
     def answer(self, pattern: Pattern, admissible: Mapping[int, Ids]) -> Ids:
-        facts: Any = self.kb._maintainer.facts
+        facts: Any = self.kb.state.reasoner.facts
         triples = np.stack(triples_of(facts, self.dictionary).columns, axis=1)
         for place, term in enumerate(pattern):
             if term is not None:
@@ -61,7 +61,7 @@ class Looked:
 @settings(max_examples=20)
 def test_equals_materialized(turtle: str, drawn: list[str]) -> None:
     kb, _ = loaded(turtle)
-    hybrid = QueryEngine(HybridDatabase(Looked(kb)), kb._dictionary)
+    hybrid = QueryEngine(HybridDatabase(Looked(kb)), kb.state.dictionary)
     for pattern in drawn:
         query = f"{PREFIXES} SELECT ?a ?b ?c ?d {{ {pattern} }}"
         note(query)
@@ -71,7 +71,7 @@ def test_equals_materialized(turtle: str, drawn: list[str]) -> None:
 def test_what_is_bound_limits_what_is_asked() -> None:
     kb, _ = loaded("".join(f":s{n} :p :o{n} . :s{n} :q {n} .\n" for n in range(50)))
     answers = Looked(kb)
-    engine = QueryEngine(HybridDatabase(answers), kb._dictionary)
+    engine = QueryEngine(HybridDatabase(answers), kb.state.dictionary)
     query = f"{PREFIXES} SELECT ?n {{ ?x :q ?n . ?x :p :o7 }}"
     found = engine.query(query, {})
     assert isinstance(found, Answer)
@@ -92,7 +92,7 @@ def test_what_is_bound_limits_what_is_asked() -> None:
 
 def test_other_forms() -> None:
     kb, _ = loaded(":a :p _:b . _:b :q 3 . :c :p :a .")
-    engine = QueryEngine(HybridDatabase(Looked(kb)), kb._dictionary)
+    engine = QueryEngine(HybridDatabase(Looked(kb)), kb.state.dictionary)
     for query in ("DESCRIBE :a", "SELECT * { ?x :p* ?y }", "CONSTRUCT WHERE { ?x ?p ?y }"):
         found, expected = engine.query(PREFIXES + query, {}), kb.query(PREFIXES + query)
         assert rows_of(found) == rows_of(expected)
@@ -101,7 +101,7 @@ def test_other_forms() -> None:
 
 def test_the_plan_shows_how_patterns_are_answered() -> None:
     kb, _ = loaded(":a :p :b . :b :q 1 .")
-    engine = QueryEngine(HybridDatabase(Looked(kb)), kb._dictionary)
+    engine = QueryEngine(HybridDatabase(Looked(kb)), kb.state.dictionary)
     shown = engine.explain(PREFIXES + "SELECT ?n { ?x :p ?y . ?y :q 1 . ?y :never ?n }", {})
     assert shown.count("looked up") == 2
     assert "no triple has these terms" in shown

@@ -11,7 +11,10 @@ import pytest
 
 import corollary
 from corollary import KnowledgeBase
+from corollary.core.dictionary import Ids
 from corollary.errors import InvalidInput, InvalidProgram
+from corollary.knowledge_base.queries import Materialized
+from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import IRI
 from corollary.query.results import Solutions, TripleTable
 from corollary.query.write import encoded
@@ -63,21 +66,20 @@ def test_only_tables_that_changed_are_made_anew(
 ) -> None:
     query = "SELECT * { ?x :knows ?y ; :age ?n }"
     kb.query(query)
-    runner: Any = kb._answering()._runner
     made: list[str] = []
-    load = runner._load
+    rows = Materialized.rows
 
-    def noted(name: str, columns: Any) -> None:
-        made.append(name)
-        load(name, columns)
+    def recorded(source: Materialized, predicate: Predicate) -> Ids:
+        made.append(str(predicate.property))
+        return rows(source, predicate)
 
-    monkeypatch.setattr(runner, "_load", noted)
+    monkeypatch.setattr(Materialized, "rows", recorded)
     kb.query(query)
     assert made == []
     with kb.transaction() as tx:
         tx.insert("<http://e/bob> <http://e/age> 30 .")
     kb.query(query)
-    assert made == [f"property_{kb._dictionary.find(IRI('http://e/age'))}"]
+    assert made == [str(IRI("http://e/age"))]
 
 
 def test_a_constant_may_become_known(kb: KnowledgeBase) -> None:
@@ -199,6 +201,6 @@ def test_deep_queries(kb: KnowledgeBase) -> None:
 def test_many_queries_are_forgotten(kb: KnowledgeBase) -> None:
     for number in range(300):
         kb.query(f"ASK {{ ?x :age ?n FILTER(?n > {number}) }}")
-    engine: Any = kb._answering()
+    engine: Any = kb.state.query_engine()
     assert len(engine._plans) == 256
     assert len(engine._runner._functions) == 256

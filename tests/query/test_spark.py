@@ -17,7 +17,7 @@ from corollary.query.spark import SparkQueries, SparkRunner
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 DATA = """
 @prefix : <http://e/> .
@@ -70,8 +70,8 @@ def engines(spark: SparkSession) -> tuple[KnowledgeBase, SparkQueries]:
     kb = KnowledgeBase()
     with kb.transaction() as tx:
         tx.insert(DATA)
-    dictionary = kb._dictionary
-    facts: Any = kb._maintainer.facts
+    dictionary = kb.state.dictionary
+    facts: Any = kb.state.reasoner.facts
     columns = triples_of(facts, dictionary).columns
     rows = np.stack(columns, axis=1).astype(np.int64).tolist()
     texts = dictionary.texts_from(0).to_pylist()

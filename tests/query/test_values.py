@@ -14,9 +14,8 @@ from corollary import KnowledgeBase
 from corollary.core.terms import LANG_STRING, term_of
 from corollary.errors import OperationFailed
 from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
-from corollary.query.options import Options
 from corollary.query.results import Solutions
-from corollary.query.values import Fault, Value, equal, literal_number, sort_key, term
+from corollary.query.values import ConstantSet, Fault, Value, equal, literal_number, sort_key, term
 
 UNKNOWN = "http://e/unknown"
 
@@ -101,7 +100,7 @@ def test_options_are_found_as_if_compared_one_by_one(
     answers = [_equal(value, option) for option in listed]
     expected = True if True in answers else None if None in answers else False
     try:
-        found: bool | None = Options(listed).include(value)
+        found: bool | None = ConstantSet(listed).include(value)
     except Fault:
         found = None
     assert found is expected
@@ -166,7 +165,7 @@ def test_numbers_that_are_too_large_are_an_error() -> None:
     "step",
     [
         "CONCAT({x}, {x}, {x}, {x})",
-        "REPLACE({x}, '.', '$0$0$0$0')",
+        pytest.param("REPLACE({x}, '.', '$0$0$0$0')", marks=pytest.mark.long),
         "REPLACE({x}, 'x', {x})",
     ],
 )

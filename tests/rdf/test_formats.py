@@ -24,9 +24,9 @@ from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import IRI, RDF, TRIPLE, TYPE, Literal
 from corollary.rdf.files import SUFFIXES
-from corollary.rdf.formats import Progress, Triples, read, read_text, write
+from corollary.rdf.formats import read, read_text, write
 from corollary.rdf.library import LIBRARY
-from corollary.rdf.triples import SAMPLES
+from corollary.rdf.triples import SAMPLES, Progress, Triples
 from tests.rdf.test_tokenizer import statements
 from tests.rdf.texts import documents, expected
 
@@ -255,6 +255,28 @@ def test_mistakes_in_xml_and_json(tmp_path: Path) -> None:
         error = refusal(tmp_path / name)
         assert (error.code, error.file) == ("E320", str(tmp_path / name))
         assert read(tmp_path / name, Dictionary(), on_error="skip").skipped >= 1
+
+
+_CUT = {
+    ".jsonld": b'{"@graph": [{"@id": "urn:s", "urn:p": ["x", {"@list": [1, 2]}]}]}',
+    ".rdf": b'<?xml version="1.0"?>\n<!DOCTYPE r [<!ENTITY e "x">]>\n<!-- > -->\n'
+    b'<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">\n'
+    b'<r:Description r:about="urn:s"><e:p>x &gt; &e;</e:p><e:q r:resource="urn:o"/>\n'
+    b'<e:l r:parseType="Literal"><b>c</b></e:l><e:d><![CDATA[</r:RDF>]]></e:d>'
+    b"</r:Description></r:RDF>",
+}
+
+
+@pytest.mark.parametrize("suffix", _CUT)
+def test_a_document_without_its_end_is_refused(suffix: str, tmp_path: Path) -> None:
+    path, whole = tmp_path / f"a{suffix}", _CUT[suffix]
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert refusal(path).code == "E320"
+        assert read(path, Dictionary(), on_error="skip").skipped == 1
+    for data in (whole, whole + b"\n"):
+        path.write_bytes(data)
+        assert len(found(path)) > 3
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.hashing import SLACK
 from corollary.errors import InvalidInput
 from corollary.rdf import lines as lines_module
-from corollary.rdf.formats import Triples, read_text
+from corollary.rdf.formats import read_text
 from corollary.rdf.library import parse
 from corollary.rdf.tokenizer import tokenize
+from corollary.rdf.triples import Triples
 from tests.rdf import texts
 from tests.rdf.texts import Statement, documents, expected, expected_by_line
 

@@ -56,7 +56,7 @@ def test_lubm(tmp_path: Path) -> None:
     assert_equal_up_to_reasons(read(LUBM / "univ-bench.swat-ns.nt", data))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_brick() -> None:
     """Without literals and shapes, with which owlrl takes too long."""
     shacl = "http://www.w3.org/ns/shacl#"

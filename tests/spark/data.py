@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from corollary.core.dictionary import Dictionary
@@ -15,13 +14,14 @@ from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.rules import read_rules
 from corollary.lang.syntax import TRIPLE
 from corollary.store import Store
+from corollary.store.places import Place
 
 _SCOPE = re.compile(r"_:d\w*\.")
 
 Row = tuple[bool | str, ...]
 
 
-def stored(path: Path, version: int | None = None) -> set[Row]:
+def stored(path: Place, version: int | None = None) -> set[Row]:
     """The facts of a store with their texts: explicit, relation, terms."""
     snapshot = Store.open(path).snapshot(version)
     texts = snapshot.terms()["term"].to_pylist()
@@ -43,10 +43,10 @@ def embedded(sources: Iterable[Any], rules: Any) -> set[Row]:
 
 def held(kb: KnowledgeBase) -> set[Row]:
     """The facts of a knowledge base in the same form."""
-    kept = kb._maintainer
+    kept = kb.state.reasoner
     explicit: Any = kept.explicit
-    own = _rows(explicit, True, kb._dictionary)
-    return own | _rows(kept.facts.difference(explicit), False, kb._dictionary)
+    own = _rows(explicit, True, kb.state.dictionary)
+    return own | _rows(kept.facts.difference(explicit), False, kb.state.dictionary)
 
 
 def _rows(facts: Facts, explicit: bool, dictionary: Dictionary) -> set[Row]:

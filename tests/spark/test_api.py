@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.spark_pipeline import hash_of
-from corollary.engines.spark.failures import told
+from corollary.engines.spark.failures import user_error
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.rules import read_rules
 
@@ -39,12 +39,12 @@ def test_spark_is_loaded_when_it_is_needed() -> None:
         (
             'UnsupportedFileSystemException: No FileSystem for scheme "s3a"',
             "E543",
-            "Spark has nothing to open s3a paths with",
+            "Spark has no connector for s3a paths",
         ),
         (
             "ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
             "E543",
-            "Spark has nothing to open S3AFileSystem paths with",
+            "Spark has no connector for S3AFileSystem paths",
         ),
         (
             "java.nio.file.AccessDeniedException: s3a://b/x.nt: 403",
@@ -75,7 +75,7 @@ def test_spark_is_loaded_when_it_is_needed() -> None:
     ],
 )
 def test_failures_are_one_sentence(text: str, code: str, message: str) -> None:
-    error = told("encode", text)
+    error = user_error("encode", text)
     assert (error.code, error.message) == (code, message)
 
 

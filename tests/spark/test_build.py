@@ -22,7 +22,7 @@ from tests.spark.data import embedded, stored
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
@@ -31,7 +31,7 @@ SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
 @pytest.fixture
 def small_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many splits that lines, blank nodes and terms of a file are in several."""
-    monkeypatch.setattr(sources, "_LEAST", 1 << 12)
+    monkeypatch.setattr(sources, "MIN_TASK_BYTES", 1 << 12)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_owl_rl_is_what_the_embedded_engine_derives(
     assert {"rows", "bytes", "seconds", "rounds", "skew"} <= {*report["stages"][1]}
     # The embedded engine goes on where Spark has ended.
     kb = KnowledgeBase.open(tmp_path / "store")
-    kb._maintainer.verify()
+    kb.state.reasoner.verify()
     assert kb.count() == len(expected) or kb.program.facts == ()
 
 
@@ -187,28 +187,47 @@ def test_bad_sources_leave_nothing(
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.parametrize("failure", ["full", "unseen", "elsewhere", "short"])
 def test_a_stage_that_fails_leaves_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
 ) -> None:
+    """A full disk; executors that do not see the store, or another folder; a file cut short."""
     from corollary.engines.spark import write as writing
+    from corollary.engines.spark.parquet import WriteParquet
 
     path = tmp_path / "data.nt"
     path.write_text("<urn:a> <urn:p> <urn:b> .\n")
     store = tmp_path / "store"
     store.mkdir()  # an empty folder stays, and stays empty
-    monkeypatch.setattr(writing, "_QUIET", "spark.sql.nothing")
-    full = tmp_path / "full"
-    full.write_text("a file, where tasks want to make a folder")
 
-    def broken(frame: Any, folder: Path, name: str) -> list[str]:
-        frame.write.parquet((full / name).as_uri())
-        return []
+    def failing(folder: str, compression: str) -> Any:
+        def task(batches: Any) -> Any:
+            if failure == "full":
+                raise OSError("no room")
+            target = Path(folder)
+            if failure == "unseen":
+                target = tmp_path / "missing"
+            elif failure == "elsewhere":
+                target = tmp_path / "elsewhere"
+                target.mkdir(exist_ok=True)
+            for report in WriteParquet(target, compression)(batches):
+                if failure == "short":
+                    (target / report.column("name")[0].as_py()).write_bytes(b"PAR1")
+                yield report
 
-    monkeypatch.setattr(writing, "written", broken)
+        return task
+
+    monkeypatch.setattr(writing, "WriteParquet", failing)
     with pytest.raises(OperationFailed) as caught:
         co.build(store, path, rules="rhodf", session=spark)
-    assert caught.value.code == "E540"
-    assert "Exception" in caught.value.message
+    assert caught.value.code == ("E540" if failure == "full" else "E549")
+    expected = {
+        "full": "no room",
+        "unseen": "does not see",
+        "elsewhere": "which the driver does not see",
+        "short": "which the driver does not see",
+    }
+    assert expected[failure] in caught.value.message
     assert "\n" not in caught.value.message
     assert list(store.iterdir()) == []
 
@@ -270,3 +289,45 @@ def test_frames_of_relations(spark: SparkSession) -> None:
         ("path", "2", "three", False),
         ("path", "1", "three", False),
     }
+
+
+class Killed(BaseException):
+    """Ends a build as a kill does: nothing is cleaned up."""
+
+
+@pytest.mark.parametrize("all_steps", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_killed_build_begins_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_steps: bool
+) -> None:
+    """A build is killed after a step of its commit, up to twice."""
+    from corollary.knowledge_base.spark import pipeline
+    from corollary.store import steps
+
+    path = tmp_path / "p.dl"
+    path.write_text("path(?x, ?y, 1, 2, 3) :- edge(?x, ?y) . edge(1, 2) . [<urn:a>, a, <urn:C>] .")
+    expected = embedded([path], "none")
+    passed: list[str] = ["terms: committed"]
+    monkeypatch.setattr(pipeline, "remove_store", lambda folder: None)
+    if all_steps:
+        monkeypatch.setattr(steps, "watch", passed.append)
+        co.build(tmp_path / "whole", path, rules="none", session=spark)
+        assert len({*passed}) > 5
+    for number, last in enumerate(dict.fromkeys(passed)):
+        store = tmp_path / str(number)
+
+        def watch(step: str, last: str = last) -> None:
+            if step == last:
+                raise Killed
+
+        kills = 0
+        for attempt in range(3):
+            monkeypatch.setattr(steps, "watch", watch if attempt < 2 else None)
+            try:
+                co.build(store, path, rules="none", session=spark)
+                break  # tables that are created already are not created again
+            except Killed:
+                kills += 1
+                if last == "facts: committed":
+                    break  # the version is there
+        assert kills, last
+        assert stored(store) == expected, last

@@ -17,13 +17,14 @@ from corollary.knowledge_base.rules import read_rules
 from corollary.knowledge_base.spark import updating
 from corollary.store import Store
 from corollary.testing import thresholds
+from tests.effort import first, scaled
 from tests.engines.factories import session
 from tests.spark.data import embedded, held, stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
@@ -53,6 +54,7 @@ def unread(*_: Any) -> Any:
     raise AssertionError("facts were read from tables")
 
 
+@pytest.mark.scaled
 @pytest.mark.usefixtures("large")
 def test_updates_go_on_from_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = random.Random(1)
@@ -62,7 +64,7 @@ def test_updates_go_on_from_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "data.nt").write_text(lines(pairs))
     co.build(store, tmp_path / "data.nt", rules=rules, session=session())
     monkeypatch.setattr(updating, "_facts", unread)
-    for _ in range(2):
+    for _ in range(scaled(2)):
         come = {(drawn.randrange(12), drawn.randrange(12)) for _ in range(2)}
         go = {*drawn.sample(sorted(pairs), 2)} - come
         pairs = pairs - go | come
@@ -75,6 +77,7 @@ def test_updates_go_on_from_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert stored(store) == embedded([tmp_path / "all.nt"], rules)
 
 
+@pytest.mark.long  # `test_faults.py` has one damage of each kind
 @pytest.mark.usefixtures("large")
 def test_what_is_missing_or_damaged_is_read_from_tables(tmp_path: Path) -> None:
     store = tmp_path / "store"
@@ -90,7 +93,7 @@ def test_what_is_missing_or_damaged_is_read_from_tables(tmp_path: Path) -> None:
         (tmp_path / "one.nt").write_text(line)
         co.update(store, insert=[tmp_path / "one.nt"], session=session())
         kb = KnowledgeBase.open(store)
-        kb._maintainer.verify()
+        kb.state.reasoner.verify()
         assert held(kb) == stored(store)
         return bool(read)
 
@@ -122,7 +125,7 @@ def test_without_room_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(28, "No space left on device")
 
     (tmp_path / "data.nt").write_text(lines({(x, x + 1) for x in range(8)}))
-    monkeypatch.setattr(chunk_cache, "batch_of", full)
+    monkeypatch.setattr(chunk_cache, "chunk_batches", full)
     co.build(tmp_path / "store", tmp_path / "data.nt", rules="rhodf", session=session())
     assert not [*(tmp_path / "store" / "chunks").glob("*")]
     assert stored(tmp_path / "store") == embedded([tmp_path / "data.nt"], "rhodf")
@@ -137,7 +140,7 @@ def test_few_facts_and_many(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("few", first(1, [True, False]))
 def test_values_and_anything_are_looked_up(
     few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +19,26 @@ from tests.spark.data import embedded, stored
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+
+def run(module: str, *arguments: str) -> dict[str, Any]:
+    """The last line that a script prints, as JSON."""
+    path = os.pathsep.join(
+        filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")])
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds executors in /proc")
 def test_a_build_goes_on_without_an_executor(tmp_path: Path) -> None:
     write(DATASET, tmp_path / "data", scale=1, seed=3)
@@ -28,19 +47,23 @@ def test_a_build_goes_on_without_an_executor(tmp_path: Path) -> None:
         out.write((tmp_path / "data" / "univ-bench.nt").read_bytes())
         lines = (tmp_path / "data" / "University0.nt").read_bytes().splitlines(keepends=True)
         out.writelines(lines[:20_000])
-    path = os.pathsep.join(
-        filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")])
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.spark.cluster", str(data), str(tmp_path / "store")],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    report = json.loads(done.stdout.splitlines()[-1])
+    report = run("tests.spark.cluster", str(data), str(tmp_path / "store"))
     assert len(report["killed"]) == 1
     expected = embedded([data], "owl-rl")
     assert report["facts"] == len(expected)
     assert stored(tmp_path / "store") == expected
+
+
+def can_mount() -> bool:
+    return shutil.which("unshare") is not None and (
+        subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode
+        == 0
+    )
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs a mount namespace")
+def test_executors_that_do_not_see_the_store_make_no_version(tmp_path: Path) -> None:
+    report = run("tests.spark.unseen", str(tmp_path))
+    assert report["code"] == "E549"
+    assert "does not see" in report["message"]
+    assert report["left"] == []

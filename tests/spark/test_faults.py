@@ -19,7 +19,7 @@ from tests.store.killing import PATHS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_spark_does_not_use_what_is_damaged(
     (tmp_path / "more.dl").write_text("edge(2, 0) .")
     co.update(path, insert=[tmp_path / "more.dl"], session=spark)
     kb = KnowledgeBase.open(path)
-    kb._maintainer.verify()
+    kb.state.reasoner.verify()
     assert held(kb) == stored(path)
     for table in ("facts", "terms"):
         shutil.rmtree(path)

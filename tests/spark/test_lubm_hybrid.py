@@ -13,10 +13,11 @@ from benchmarks.hybrid import _UB, PATTERNS, _rules
 from benchmarks.report import DATA
 from benchmarks.sparql import QUERIES, query_text
 from corollary import KnowledgeBase
+from corollary.algorithms.reasoner import Options
 from corollary.core.tables import Tables
-from corollary.knowledge_base.hybrid import make_hybrid
 from corollary.lang.parser import parse_atom
 from corollary.query.results import Solutions
+from corollary.reasoning.hybrid import make_hybrid
 from tests.engines.factories import session
 from tests.engines.spark.inline import inline
 
@@ -42,20 +43,19 @@ def tables(facts: Any) -> Tables:
 
 def test_the_patterns_of_the_paper(kb: KnowledgeBase) -> None:
     """Of all but small relations, facts are in partitions, and rules are rounds of tasks."""
-    engine = inline(kb._dictionary, small=2000, partitions=2)
-    explicit = engine.facts(tables(kb._maintainer.explicit))
-    kept = make_hybrid(kb.program, explicit, engine, coarse=True)
+    engine = inline(kb.state.dictionary, small=2000, partitions=2)
+    explicit = engine.facts(tables(kb.state.reasoner.explicit))
+    kept = make_hybrid(kb.program, explicit, engine, Options(coarse=True))
     for name, text in PATTERNS.items():
         atom = parse_atom(text or DEGREE, _UB, name)
-        found, expected = tables(kept.answer(atom).facts), tables(kb._matching(atom))
+        found, expected = tables(kept.answer(atom).facts), tables(kb.state.reasoner.match(atom))
         assert found.keys() == expected.keys() != set(), name
         for predicate, rows in expected.items():
             assert np.array_equal(found[predicate], rows), name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_queries_on_spark(kb: KnowledgeBase, tmp_path: Path) -> None:
     from corollary.knowledge_base.spark.querying import SparkStore
 

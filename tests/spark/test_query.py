@@ -19,12 +19,13 @@ from corollary.cli.main import main
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.query.results import Answer
 from corollary.query.write import encoded
+from tests.effort import scaled
 from tests.engines.factories import session
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.spark.querying import SparkStore
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 DATA = """
 @prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
@@ -70,11 +71,12 @@ def stores(
     return folder, kb, SparkStore(folder, session=session(), small=4, partitions=2)
 
 
+@pytest.mark.scaled
 def test_the_active_session_stays(stores: tuple[str, KnowledgeBase, SparkStore]) -> None:
     _, _, store = stores
     own = session()
     own.createDataFrame([], "nothing int")  # which makes it the active one
-    for text in QUERIES.values():
+    for text in [*QUERIES.values()][: scaled(len(QUERIES))]:
         store.query(text)
         assert type(own).getActiveSession() is own
 
@@ -232,12 +234,13 @@ def test_hybrid_builds(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes
                 more = ["update", folder, "--insert", str(tmp_path / "more.ttl"), "--quiet"]
                 assert main([*more, "--engine", engine]) == 0
         one, two = (KnowledgeBase.open(folder) for folder in folders.values())
-        assert (one.mode, two.mode, len(one._patterns)) == ("hybrid", "hybrid", 1)
-        assert one._patterns == two._patterns
+        assert (one.mode, two.mode, len(one.state.settings.materialize)) == ("hybrid", "hybrid", 1)
+        assert one.state.settings.materialize == two.state.settings.materialize
         assert facts(one) == facts(two)
         assert one.count() == two.count()
         assert rows(one.query("[?x, a, :Set]")) == rows(two.query("[?x, a, :Set]"))
-    KnowledgeBase.open(folders["spark"])._hybrid().verify()
+    reasoner: Any = KnowledgeBase.open(folders["spark"]).state.reasoner
+    reasoner.verify()
     asked = ["query", folders["spark"], "--engine", "spark", "--mode", "hybrid", "--quiet"]
     capsysbinary.readouterr()
     assert main([*asked, "[?x, a, :Set]", "--format", "csv"]) == 0
@@ -254,8 +257,8 @@ def test_hybrid_builds(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes
 
 def facts(kb: KnowledgeBase) -> set[tuple[Any, ...]]:
     """What is kept, without blank nodes, whose labels differ."""
-    texts = kb._dictionary.texts_from(0).to_pylist()
-    found: Any = kb._maintainer.facts
+    texts = kb.state.dictionary.texts_from(0).to_pylist()
+    found: Any = kb.state.reasoner.facts
     return {
         (predicate, *(texts[number] for number in row))
         for predicate in found.predicates()
@@ -267,7 +270,7 @@ def facts(kb: KnowledgeBase) -> set[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data", "x.nt", "--engine", "spark"], "--engine spark asks stores"),
+        (["--data", "x.nt", "--engine", "spark"], "--engine spark queries stores"),
         (["--master", "local"], "--master is for --engine spark"),
         (["--out-folder", "x"], "--out-folder is for --engine spark"),
         (["--engine", "spark", "--out-folder", "x", "--json"], "exclude each other"),

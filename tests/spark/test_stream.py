@@ -21,7 +21,7 @@ from corollary.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -84,7 +84,7 @@ def test_insertions_deletions_and_patches(spark: SparkSession, store: Path, fold
     # A second run finds nothing new.
     stream(store, folder, session=spark, once=True, on_commit=done.append)
     assert len(done) == len(batches(store)) == 4
-    KnowledgeBase.open(store)._maintainer.verify()
+    KnowledgeBase.open(store).state.reasoner.verify()
 
 
 def test_what_was_committed_before_a_crash_is_not_done_again(
@@ -123,7 +123,7 @@ def test_mistakes_stop_the_stream_and_can_be_mended(
     assert caught.value.code == "E541"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_process_that_is_killed_goes_on_where_it_was(store: Path, folder: Path) -> None:
     count = 6
     for number in range(count):

@@ -13,7 +13,7 @@ from tests.engines.factories import session
 from tests.spark.data import embedded, stored
 from tests.spark.test_update import SUB, TYPE
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SPARK = [name for name, known in all_thresholds().items() if known.layer == "spark"]
 # Only updates of stores compare these; the others are crossed in `test_crossings`.

@@ -18,7 +18,7 @@ from tests.spark.data import embedded, held, stored
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 DYNAMITE = SHARED / "dynamite"
@@ -88,7 +88,7 @@ def test_facts_axioms_and_rules(spark: SparkSession, store: Path, tmp_path: Path
     rows = stored(store)
     assert {row[2] for row in rows if row[4] == "<urn:D>"} == {"_:z", "<urn:new>"}
     kb = KnowledgeBase.open(store)
-    kb._maintainer.verify()
+    kb.state.reasoner.verify()
     assert held(kb) == rows
     assert (built.facts, built.explicit) == (len(rows), sum(1 for row in rows if row[0]))
     co.update(store, remove_rules=[str(rule)], session=spark)
@@ -109,7 +109,7 @@ def test_engines_alternate_on_one_store(spark: SparkSession, store: Path, tmp_pa
         tx.delete("<urn:B> rdfs:subClassOf <urn:C> .")
     co.update(store, delete=[one], session=spark)
     kb = KnowledgeBase.open(store)
-    kb._maintainer.verify()
+    kb.state.reasoner.verify()
     assert held(kb) == stored(store)
     classes = {row[4] for row in stored(store) if row[2] == "<urn:two>" and row[3] == TYPE}
     assert classes == {"<urn:B>", "<urn:E>"}
@@ -156,7 +156,7 @@ def test_a_failed_update_changes_nothing(
     assert len(stored(store)) == len(before) + 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not DYNAMITE.exists(), reason="no ../shared/data/dynamite")
 def test_the_updates_of_dynamite(spark: SparkSession, tmp_path: Path) -> None:
     base = DYNAMITE / "base-onto+U0.nt.gz"
@@ -184,3 +184,16 @@ def test_the_updates_of_dynamite(spark: SparkSession, tmp_path: Path) -> None:
     rows = [" ".join(map(str, row[2:])) + " .\n" for row in found if row[0]]
     explicit.write_bytes(gzip.compress("".join(rows).encode()))
     assert found == embedded([explicit], "rhodf") == held(kb)
+
+
+def test_patterns_about_relations_without_rules(spark: SparkSession, tmp_path: Path) -> None:
+    """A hybrid store keeps a pattern when no rule mentions its relation any more."""
+    path, program, rules = tmp_path / "store", tmp_path / "p.dl", tmp_path / "rules.dl"
+    rules.write_text("q(?x) :- p(?x) .")
+    program.write_text("q(?x) :- p(?x) . q(7) . p(1) .")
+    more = put(tmp_path / "more.dl", "p(2)", "q(8)")
+    co.build(path, program, rules="none", mode="hybrid", materialize=["q(?x)"], session=spark)
+    co.update(path, remove_rules=[rules], session=spark)
+    co.update(path, insert=[more], session=spark)
+    found = {row["arg0"] for row in KnowledgeBase.open(path).facts("q").to_pylist()}
+    assert found == {"7", "8"}

@@ -24,7 +24,10 @@ from tests.store.killing import PATHS
 
 ROOT = Path(__file__).parents[2]
 REFUSALS = {"E503"}
-HOWS = ("flip start", "flip middle", "flip end", "flip", "truncate", "shorten", "empty", "remove")
+HOWS = (
+    *("flip start", "flip middle", "flip end", "flip"),
+    *("truncate", "shorten", "zeros", "append", "empty", "remove", "folder", "loop", "other"),
+)
 _DERIVED = ("cache", "chunks", "checkpoint", "marker")  # kinds that `repair` makes again
 
 
@@ -53,8 +56,16 @@ class Fault(NamedTuple):
         data = bytearray(path.read_bytes())
         chance = random.Random(f"{self.seed} {self.how} {len(data)}")
         how = self.how if data else "remove"
-        if how == "remove":
+        if how in ("remove", "folder", "loop"):
             path.unlink()
+            if how == "folder":
+                path.mkdir()
+            elif how == "loop":
+                path.symlink_to(path.name)
+            return
+        if how == "other":  # the content of another file of the kind
+            others = [f for f in files(store) if f != self.file and Fault(f, "").kind == self.kind]
+            path.write_bytes((store / chance.choice(others or [self.file])).read_bytes())
             return
         if how.startswith("flip"):
             places = {
@@ -63,6 +74,10 @@ class Fault(NamedTuple):
                 "flip end": range(max(0, len(data) - 16), len(data)),
             }
             data[chance.choice(places.get(how, range(len(data))))] ^= 1 << chance.randrange(8)
+        elif how == "zeros":  # as after a power failure
+            data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+        elif how == "append":
+            data += chance.choice([b"\n", bytes(8), chance.randbytes(100), bytes(data)])
         else:
             del data[{"truncate": len(data) // 2, "shorten": len(data) - 1, "empty": 0}[how] :]
         path.write_bytes(data)

@@ -17,9 +17,12 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 PATHS = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
+if TYPE_CHECKING:
+    from corollary.store.places import Place
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,7 +35,7 @@ def update(kb: Any, number: int) -> None:
             tx.add_rules(f"extra{number}(?x) :- path(?x, ?y) .")
 
 
-def begin(path: Path) -> None:
+def begin(path: Place) -> None:
     """A small store."""
     from corollary import KnowledgeBase
 
@@ -42,7 +45,7 @@ def begin(path: Path) -> None:
     kb.save(path)
 
 
-def work(path: Path, kind: str, number: int, ready: int) -> None:
+def work(path: Place, kind: str, number: int, ready: int) -> None:
     """What a child does; it tells when it begins to commit."""
     from corollary import KnowledgeBase
     from corollary.store import Store
@@ -61,7 +64,7 @@ def work(path: Path, kind: str, number: int, ready: int) -> None:
         vacuum(store, keep=1, older_than=0.0)
     else:
         kb = KnowledgeBase.open(path)
-        list(kb._maintainer.inconsistencies())
+        list(kb.state.reasoner.inconsistencies())
         os.write(ready, b".")
         update(kb, number)
 
@@ -69,6 +72,7 @@ def work(path: Path, kind: str, number: int, ready: int) -> None:
 def attempt(asked: dict[str, Any]) -> dict[str, Any]:
     """Fork, wait, kill."""
     from corollary.store import steps
+    from corollary.store.places import store_path
 
     read, write = os.pipe()
     child = os.fork()
@@ -84,7 +88,7 @@ def attempt(asked: dict[str, Any]) -> dict[str, Any]:
                     os.kill(os.getpid(), signal.SIGKILL)
 
             steps.watch = watch
-            work(Path(asked["path"]), asked["kind"], asked["number"], write)
+            work(store_path(asked["path"]), asked["kind"], asked["number"], write)
             status = 0
         finally:
             os._exit(status)
@@ -120,7 +124,7 @@ class Killer:
     ) -> None:
         self._process.communicate(timeout=30)
 
-    def kill(self, path: Path, kind: str, number: int, **when: float) -> bool:
+    def kill(self, path: Place, kind: str, number: int, **when: float) -> bool:
         """Whether a child was killed at its work; if not, it has done it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -145,8 +149,8 @@ def main() -> None:
     kb = KnowledgeBase(PATHS + " edge(0, 1) . edge(1, 2) .")
     for number in range(8):
         update(kb, number)
-    term_hash.hashes(kb._dictionary.texts_from(0))
-    Dictionary.of(kb._dictionary.arrays()).encode_texts(pa.array(['"new"']))
+    term_hash.hashes(kb.state.dictionary.texts_from(0))
+    Dictionary.of(kb.state.dictionary.arrays()).encode_texts(pa.array(['"new"']))
     for line in sys.stdin:
         print(json.dumps(attempt(json.loads(line))), flush=True)
 

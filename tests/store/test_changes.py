@@ -14,7 +14,7 @@ from corollary.errors import InvalidInput
 from corollary.knowledge_base.differences import changes_since, diff
 from corollary.knowledge_base.verify import verify_store
 from corollary.store import Store, compaction
-from corollary.store.changes import _compared, between, feed
+from corollary.store.changes import _compare, between, feed
 from corollary.store.compaction import compact, vacuum
 from corollary.store.slices import slices
 
@@ -95,7 +95,7 @@ def test_changes_lead_from_any_version_to_any_other(history: Store) -> None:
 def test_written_changes_are_what_a_comparison_finds(history: Store) -> None:
     for version in range(1, history.latest() + 1):
         ours = between(history, version - 1, version).to_pylist()
-        theirs = _compared(history, version - 1, version).to_pylist()
+        theirs = _compare(history, version - 1, version).to_pylist()
         assert {tuple(row.values()) for row in ours} == {tuple(row.values()) for row in theirs}
 
 

@@ -21,6 +21,7 @@ from corollary.store import Store
 from corollary.store.compaction import compact, vacuum
 from corollary.store.layout import TABLES
 from corollary.store.repair import repair
+from tests.cli.calls import call
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "corollary.cli.main")
@@ -38,17 +39,6 @@ def begun(path: Path) -> KnowledgeBase:
 def insert(kb: KnowledgeBase, text: str) -> None:
     with kb.transaction() as tx:
         tx.insert(text)
-
-
-def corollary(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=dict(os.environ, PYTHONPATH=str(ROOT / "src")),
-    )
 
 
 def test_files_that_cannot_grow(tmp_path: Path) -> None:
@@ -194,7 +184,7 @@ def test_what_verify_finds(tmp_path: Path) -> None:
     assert "0 facts are missing, 1 do not follow" in found.problems[0].message
     assert verify_store(tmp_path / "s", version=1).problems == []
     assert kb.count() == 5
-    done = corollary(tmp_path, "verify", "s", "--json")
+    done = call("verify", "s", "--json", folder=tmp_path)
     assert done.returncode == 1
     assert json.loads(done.stdout)["problems"][0]["code"] == "E509"
 

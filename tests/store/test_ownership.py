@@ -15,6 +15,7 @@ import pytest
 from corollary import KnowledgeBase
 from corollary.cli.main import main
 from corollary.errors import CorollaryError, InvalidInput, OperationFailed
+from corollary.knowledge_base.stores import is_empty
 from corollary.knowledge_base.verify import verify_store
 from corollary.lang.program import Program
 from corollary.store import Statistics, Store
@@ -83,6 +84,27 @@ def test_an_interrupted_build_begins_again(tmp_path: Path) -> None:
     assert verify_store(tmp_path / "t").problems == []
 
 
+@pytest.mark.parametrize("width", [3, 5])
+def test_restarted_build_may_be_interrupted_again(tmp_path: Path, width: int) -> None:
+    """After its terms are committed, and columns are added; a restart removes these terms."""
+    path = tmp_path / "s"
+    Store.create(path)
+    for number in range(3):
+        assert is_empty(path)
+        store = Store.open(path)
+        store.discard_orphaned_terms()
+        assert is_empty(path)
+        writer = store.writer()
+        writer.reserve(width)
+        writer.add_terms(pa.array([f'"{number}"']))
+        writer._commit_terms()
+        if width > 3 and not number:
+            writer._widen_facts()
+    begin(path)
+    assert KnowledgeBase.open(path).count() == 5
+    assert verify_store(path).problems == []
+
+
 def test_an_interrupted_build_beside_which_something_lies(tmp_path: Path) -> None:
     path = tmp_path / "s"
     Store.create(path)
@@ -102,7 +124,7 @@ def test_an_interrupted_build_with_something_in_its_folders(tmp_path: Path, fold
     (path / folder).mkdir(exist_ok=True)
     (path / folder / "edge.facts").write_text("1\t2\n")
     before = snapshot(path)
-    with pytest.raises(InvalidInput, match=r"edge\.facts is not Corollary's") as caught:
+    with pytest.raises(InvalidInput, match=r"edge\.facts does not belong to Corollary") as caught:
         begin(path)
     assert caught.value.code == "E506"
     assert snapshot(path) == before
@@ -142,7 +164,7 @@ def test_a_commit_to_another_table_is_no_creation(tmp_path: Path, table: str) ->
     shutil.rmtree(path / "facts")
     log = path / table / "_delta_log"
     shutil.copy(log / f"{0:020d}.json", log / f"{1:020d}.json")
-    with pytest.raises(OperationFailed, match=f"there is {table}/_delta_log/0*1.json") as caught:
+    with pytest.raises(OperationFailed, match=f"but {table}/_delta_log/0*1.json exists") as caught:
         begin(path)
     assert caught.value.code == "E503"
 

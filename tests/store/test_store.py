@@ -16,6 +16,7 @@ from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, Atom, Literal, Rule, Variable
 from corollary.store import Statistics, Store
+from corollary.store.changes import between
 from corollary.store.check import check_caches
 from corollary.store.commits import Count
 from corollary.store.layout import TERMS_SCHEMA, facts_schema
@@ -27,6 +28,11 @@ RULES = Program.parse("path(?x, ?y) :- edge(?x, ?y) . false :- edge(?x, ?x) .")
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store.create(tmp_path / "s", author="ann")
+
+
+def folder_of(store: Store) -> Path:
+    assert isinstance(store.path, Path)
+    return store.path
 
 
 def rows(*facts: tuple[str, int, int]) -> pa.Table:
@@ -91,13 +97,13 @@ def test_files_that_others_wrote(store: Store) -> None:
     writer = store.writer()
     texts = pa.array(['"a"', '"b"'])
     terms = pa.table([pa.array([0, 1]), texts, hashes(texts)], schema=TERMS_SCHEMA)
-    folder = store.path / "terms" / "batch=1"
+    folder = folder_of(store) / "terms" / "batch=1"
     folder.mkdir()
     pq.write_table(terms, folder / "part-0.parquet")
     found = rows(("edge", 0, 1), ("edge", 1, 0))
     for name, value in (("arg2", None), ("explicit", True), ("deleted", False), ("version", 1)):
         found = found.append_column(name, pa.array([value] * 2, facts_schema(3).field(name).type))
-    pq.write_table(found.cast(facts_schema(3)), store.path / "facts" / "part-0.parquet")
+    pq.write_table(found.cast(facts_schema(3)), folder_of(store) / "facts" / "part-0.parquet")
     writer.add_term_files(["batch=1/part-0.parquet"])
     writer.add_fact_files(["part-0.parquet"])
     assert writer.commit(statistics=statistics(2, inserted=2), batch="batch 7") == 1
@@ -108,7 +114,7 @@ def test_files_that_others_wrote(store: Store) -> None:
     assert facts(store) == {("edge", 0, 1, True), ("edge", 1, 0, True)}
     assert [path.name for path in snapshot.fact_files()] == ["part-0.parquet"]
     later = store.writer()
-    with pytest.raises(InvalidInput, match="carry version 1, and version 2"):
+    with pytest.raises(InvalidInput, match="carry version 1, but this writer makes version 2"):
         later.add_fact_files(["part-0.parquet"])
 
 
@@ -121,22 +127,23 @@ def test_rules_that_cannot_be_written_are_refused(store: Store) -> None:
     assert store.latest() == 0
 
 
-def test_all_facts_may_be_replaced(store: Store) -> None:
+def test_versions_without_changes_are_compared(store: Store) -> None:
     first_version(store)
+    before = facts(store)
     writer = store.writer()
-    writer.replace_facts()
     writer.add_facts(rows(("edge", 2, 2)), explicit=True)
-    writer.commit(statistics=statistics(1, inserted=1, deleted=4))
-    assert facts(store) == {("edge", 2, 2, True)}
+    writer.commit(statistics=statistics(3, inserted=1))
+    assert facts(store) == before | {("edge", 2, 2, True)}
     assert len(facts(store, 1)) == 4
     assert store.commit().changes == "diff"
+    assert between(store, 1, 2).num_rows == 1
 
 
 def test_relations_with_many_arguments(store: Store) -> None:
     first_version(store)
     writer = store.writer()
     wide = pa.table({"relation": ["r"], **{f"arg{n}": [n] for n in range(5)}})
-    with pytest.raises(InvalidInput, match="no arg"):
+    with pytest.raises(InvalidInput, match="is not one"):
         writer.add_facts(wide)
     writer.reserve(5)
     assert writer.version == 3
@@ -224,7 +231,7 @@ def test_what_an_unfinished_creation_left_is_no_obstacle(tmp_path: Path) -> None
 def test_a_store_of_an_earlier_release(store: Store) -> None:
     """Without manifests, checksums in names and a marker; the next commit has them."""
     first_version(store)
-    for entry in store.path.glob("*/_delta_log/*.json"):
+    for entry in folder_of(store).glob("*/_delta_log/*.json"):
         lines = [json.loads(line) for line in entry.read_text().splitlines()]
         for line in lines:
             info = line.get("commitInfo", {})
@@ -233,11 +240,11 @@ def test_a_store_of_an_earlier_release(store: Store) -> None:
                 info["corollary"] = json.dumps(json.loads(info["corollary"]) | {"format": 1})
         text = "\n".join(map(json.dumps, lines))
         entry.write_text(re.sub(r"([0-9a-f]{32})-[0-9a-f]{8}\.parquet", r"\1.parquet", text))
-    for file in store.path.glob("*/*.parquet"):
+    for file in folder_of(store).glob("*/*.parquet"):
         file.rename(file.with_name(f"{file.name[:32]}.parquet"))
-    (store.path / "corollary-store.json").unlink()
+    (folder_of(store) / "corollary-store.json").unlink()
     for place in (f"cache/1-{'0' * 8}/directory.json", f"chunks/{'0' * 32}.json"):
-        described = store.path / place
+        described = folder_of(store) / place
         described.parent.mkdir(parents=True)
         described.write_text('{"format": 1, "version": 1}')
     old = Store.open(store.path)
@@ -251,7 +258,7 @@ def test_a_store_of_an_earlier_release(store: Store) -> None:
     assert Store.open(store.path).facts.record(1).manifest is None
     assert Store.open(store.path).facts.record(2).manifest is not None
     assert Store.open(store.path).snapshot().facts().num_rows == expected.facts
-    first = store.path / "facts" / "_delta_log" / f"{1:020d}.json"
+    first = folder_of(store) / "facts" / "_delta_log" / f"{1:020d}.json"
     os.truncate(first, 0)
     for version in (1, 2):
         with pytest.raises(OperationFailed) as caught:
@@ -261,7 +268,7 @@ def test_a_store_of_an_earlier_release(store: Store) -> None:
 
 def test_a_newer_format_is_refused(store: Store) -> None:
     first_version(store)
-    path = store.path / "facts" / "_delta_log" / f"{1:020d}.json"
+    path = folder_of(store) / "facts" / "_delta_log" / f"{1:020d}.json"
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     for entry in entries:
         if "commitInfo" in entry:
@@ -282,7 +289,7 @@ def test_a_newer_format_is_refused(store: Store) -> None:
 @pytest.mark.parametrize("table", ["facts", "terms", "rules"])
 def test_a_damaged_file_is_named(store: Store, table: str, how: str) -> None:
     first_version(store)
-    path = next((store.path / table).glob("*.parquet"))
+    path = next((folder_of(store) / table).glob("*.parquet"))
     data = path.read_bytes()
     if how == "missing":
         path.unlink()
@@ -303,7 +310,7 @@ def test_a_damaged_file_is_named(store: Store, table: str, how: str) -> None:
 @pytest.mark.parametrize("how", ["missing", "corrupted"])
 def test_a_damaged_log_is_named(store: Store, how: str) -> None:
     first_version(store)
-    path = store.path / "facts" / "_delta_log" / f"{1:020d}.json"
+    path = folder_of(store) / "facts" / "_delta_log" / f"{1:020d}.json"
     if how == "missing":
         os.truncate(path, 0)
     else:

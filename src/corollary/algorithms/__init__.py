@@ -1,1 +1,1 @@
-"""Materialization and maintenance, over `core` alone: one file for each paper's algorithm."""
+"""Materialization and incremental maintenance over `core`: one file per paper."""

@@ -1,9 +1,9 @@
-"""Aggregates as relations of their own, so that the other rules have none.
+"""Replace aggregates by relations of their own, so that ordinary rules have none.
 
 `H :- …, AGGREGATE(A ON g BIND f(v) AS r)` becomes `H :- …, N(g, r)` together with
-`N(g, r) :- AGGREGATE(A ON g BIND f(v) AS r)`, where N is a relation that no program can name. What
-is left to maintain of aggregates is then one kind of rule, whose head holds one fact for a group:
-when its input changes, the groups that it belongs to are evaluated again.
+`N(g, r) :- AGGREGATE(A ON g BIND f(v) AS r)`, where N is a relation that no program can name. Only
+the second kind of rule aggregates; it derives one fact per group, and is maintained by reevaluating
+the groups whose input changed.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from corollary.lang.syntax import (
     is_auxiliary,
 )
 
-_PREFIX = "AGGREGATE "  # a space: no relation of a program is named so
-_TOUCHED = "TOUCHED GROUPS"
+_PREFIX = "AGGREGATE "  # with a space, so that no program can name it
+_AFFECTED = "AFFECTED GROUPS"
 
 
 def is_internal(predicate: Predicate) -> bool:
-    """Whether the predicate is an aggregate's own, or auxiliary: its facts are no results."""
-    return predicate.relation.startswith(_PREFIX) or is_auxiliary(predicate.relation)
+    """Whether facts are hidden: of an auxiliary relation, or one that no program can name."""
+    return " " in predicate.relation or is_auxiliary(predicate.relation)
 
 
 def without_aggregates(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The rules with aggregates replaced by atoms, and a rule for each aggregate.
+    """Replace the aggregates of rules by atoms, and add a rule for each aggregate.
 
     >>> from corollary.lang.program import Program
     >>> text = "n(?x, ?c) :- p(?x), AGGREGATE(e(?x, ?y) ON ?x BIND count(?y) AS ?c) ."
@@ -45,24 +45,26 @@ def without_aggregates(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     2 ['Atom', 'Atom']
     2 ['Aggregate']
     """
-    found: dict[Rule, None] = {}
+    normal: dict[Rule, None] = {}
     for rule in rules:
         body: list[BodyLiteral] = []
-        own: list[Rule] = []
+        definitions: list[Rule] = []
         for part in rule.body:
             if isinstance(part, Aggregate):
                 definition = _definition(part)
-                own.append(definition)
+                definitions.append(definition)
                 body.append(Atom(definition.head.relation, tuple(part.variables())))
             else:
                 body.append(part)
-        found.setdefault(Rule(rule.head, tuple(body), rule.name, rule.span) if own else rule)
-        found.update(dict.fromkeys(own))
-    return tuple(found)
+        if definitions:
+            rule = Rule(rule.head, tuple(body), rule.name, rule.span)
+        normal.setdefault(rule)
+        normal.update(dict.fromkeys(definitions))
+    return tuple(normal)
 
 
 def _definition(aggregate: Aggregate) -> Rule:
-    """The rule of an aggregate; the same for aggregates that differ in names of variables only."""
+    """The defining rule of an aggregate; independent of the names of variables."""
     names: dict[Variable, Variable] = {}
 
     def renamed(atom: Atom) -> Atom:
@@ -86,36 +88,36 @@ def _definition(aggregate: Aggregate) -> Rule:
 
 @dataclass(frozen=True, eq=False)
 class Aggregation:
-    """The rules that keep an aggregate's relation N up to date."""
+    """The rules that maintain an aggregate's relation N."""
 
     rule: CompiledRule
-    touching: CompiledRule  # touched(g) :- A
-    present: CompiledRule  # N(g, r) :- touched(g), N(g, r)
-    evaluated: CompiledRule  # N(g, r) :- AGGREGATE(A, touched(g) ON g BIND f(v) AS r)
+    affecting: CompiledRule  # affected(g) :- A
+    old_results: CompiledRule  # N(g, r) :- affected(g), N(g, r)
+    new_results: CompiledRule  # N(g, r) :- AGGREGATE(A, affected(g) ON g BIND f(v) AS r)
 
     @classmethod
     def of(cls, rule: CompiledRule, dictionary: Dictionary) -> Aggregation:
-        """The aggregation of a rule whose body is an aggregate."""
+        """Create the aggregation of a rule whose body is an aggregate."""
         [aggregate] = rule.source.body
         assert isinstance(aggregate, Aggregate), "the other rules have no aggregates"
         head, group = rule.source.head, tuple(dict.fromkeys(aggregate.group))
-        touched = Atom(_TOUCHED, group)
-        body = Aggregate((*aggregate.atoms, touched), aggregate.group, aggregate.bindings)
+        affected = Atom(_AFFECTED, group)
+        body = Aggregate((*aggregate.atoms, affected), aggregate.group, aggregate.bindings)
         return cls(
             rule,
-            compile_rule(Rule(touched, aggregate.atoms), dictionary),
-            compile_rule(Rule(head, (touched, head)), dictionary),
+            compile_rule(Rule(affected, aggregate.atoms), dictionary),
+            compile_rule(Rule(head, (affected, head)), dictionary),
             compile_rule(Rule(head, (body,)), dictionary),
         )
 
     def evaluate(
         self, engine: Engine[F], before: F, facts: F, deleted: F, inserted: F
     ) -> tuple[F, F]:
-        """The facts of N that come and go when its input changes from `before` to `facts`."""
-        groups = engine.derive([self.touching], before, delta=deleted).facts
-        groups = groups.union(engine.derive([self.touching], facts, delta=inserted).facts)
+        """Return the insertions and deletions of N for the change from `before` to `facts`."""
+        groups = engine.derive([self.affecting], before, delta=deleted).facts
+        groups = groups.union(engine.derive([self.affecting], facts, delta=inserted).facts)
         if not len(groups):
             return groups, groups
-        old = engine.derive([self.present], before.union(groups)).facts
-        new = engine.derive([self.evaluated], facts.union(groups)).facts
+        old = engine.derive([self.old_results], before.union(groups)).facts
+        new = engine.derive([self.new_results], facts.union(groups)).facts
         return new.difference(old), old.difference(new)

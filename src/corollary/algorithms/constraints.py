@@ -1,8 +1,9 @@
-"""Constraints: which rules `false :- body` the facts contradict, and by which facts.
+"""Check constraints `false :- body` against a materialization.
 
-A constraint is never mixed with the rules that derive facts. Its body is evaluated once over a
-finished materialization, as a rule for an internal relation that lists all its variables, so that
-every engine can do it with `derive`; each row of that relation is one way to contradict it.
+Constraints are kept apart from the rules that derive facts. The body of a constraint is evaluated
+once over the finished materialization, as a rule whose head is an internal relation of all its
+variables, so that every engine can evaluate it with `derive`; each row of that relation is one
+violation.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from corollary.core.engine import Engine, F
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
+from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import Aggregate, Atom, Constant, Rule, Variable
 
 _RELATION = "VIOLATION"  # facts of it never leave this module
@@ -23,47 +25,42 @@ _RELATION = "VIOLATION"  # facts of it never leave this module
 
 @dataclass(frozen=True)
 class Violation:
-    """One way to contradict a constraint: values for its variables."""
+    """One violation of a constraint: a substitution of its variables."""
 
     rule: Rule
     substitution: dict[Variable, Constant]
 
     @property
     def facts(self) -> tuple[Atom, ...]:
-        """The positive atoms of the body with these values."""
-        values = self.substitution
-        return tuple(
-            Atom(
-                part.relation,
-                tuple(values[t] if isinstance(t, Variable) else t for t in part.terms),
-            )
-            for part in self.rule.body
-            if isinstance(part, Atom)
-        )
+        """The instantiated positive body atoms."""
+        positive = (part for part in self.rule.body if isinstance(part, Atom))
+        return tuple(substituted_atom(atom, self.substitution) for atom in positive)
 
 
 @dataclass(frozen=True)
 class Inconsistency:
-    """A constraint that is contradicted: how often, and some of the ways."""
+    """A violated constraint: the number of violations, and some examples."""
 
     rule: Rule
     count: int
     examples: tuple[Violation, ...]
 
     def describe(self, printer: Printer) -> dict[str, Any]:
-        """The inconsistency as JSON has it: the rule's name and text, the count, the examples."""
+        """The inconsistency as JSON: the rule's name and text, the count, the examples."""
         return {
             "rule": self.rule.name,
             "constraint": printer.rule(self.rule),
             "count": self.count,
-            "examples": [[printer.atom(fact) for fact in way.facts] for way in self.examples],
+            "examples": [
+                [printer.atom(fact) for fact in violation.facts] for violation in self.examples
+            ],
         }
 
 
 def inconsistencies(
     program: Program, facts: F, engine: Engine[F], *, examples: int | None = 3
 ) -> Iterator[Inconsistency]:
-    """The constraints that the facts (a materialization) contradict, each with some examples.
+    """The constraints that a materialization violates, each with some examples.
 
     >>> from corollary.core.dictionary import Dictionary
     >>> from corollary.core.tables import encode
@@ -71,8 +68,8 @@ def inconsistencies(
     >>> program = Program.parse("[alone] false :- p(?x), q(?x) . p(1) . p(2) . q(2) .")
     >>> engine = ColumnarEngine(Dictionary())
     >>> facts = engine.facts(encode(program.facts, engine.dictionary))
-    >>> for found in inconsistencies(program, facts, engine):
-    ...     print(found.describe(Printer())["examples"])
+    >>> for inconsistency in inconsistencies(program, facts, engine):
+    ...     print(inconsistency.describe(Printer())["examples"])
     [['p(2)', 'q(2)']]
     """
     for rule in program.constraints:
@@ -86,10 +83,10 @@ def inconsistencies(
         )
         listed = Rule(Atom(_RELATION, variables), rule.body, rule.name, rule.span)
         compiled = compile_rule(listed, engine.dictionary)
-        found = engine.derive([compiled], facts).facts
-        count = len(found)
+        violating = engine.derive([compiled], facts).facts
+        count = len(violating)
         if count:
-            rows = found.rows(Predicate(_RELATION))[:examples].tolist()
+            rows = violating.rows(Predicate(_RELATION))[:examples].tolist()
             yield Inconsistency(
                 rule,
                 count,
@@ -103,6 +100,6 @@ def inconsistencies(
 def violations(
     program: Program, facts: F, engine: Engine[F], *, limit: int | None = None
 ) -> Iterator[Violation]:
-    """Every way in which the facts contradict a constraint; of each constraint up to `limit`."""
-    for found in inconsistencies(program, facts, engine, examples=limit):
-        yield from found.examples
+    """All violations, up to `limit` per constraint."""
+    for inconsistency in inconsistencies(program, facts, engine, examples=limit):
+        yield from inconsistency.examples

@@ -12,109 +12,112 @@ Invariants: after every update, C_nr(F) and C_r(F) are the numbers of instances 
 recursive rules, in the strata of the program, that derive F from the materialization
 (`Maintainer.verify` counts again).
 
-Differs from the papers: explicit facts are told by E, not by a count of one more. B/F^c is the
-search of B/F with C_nr in place of its search through nonrecursive rules; it keeps no C_r.
+Differs from the papers: explicit facts are recognized by E, not by an extra count. B/F^c is the
+search of B/F with C_nr instead of the search through nonrecursive rules; it keeps no C_r.
 
-Cost: as DRed, less what the counters stop; every instance of every rule is counted once in the
-beginning.
+Cost: as DRed, less the deletions that the counters stop; every instance of every rule is counted
+once initially.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Generic
 
-from corollary.algorithms import step as common
 from corollary.algorithms.backward_forward import BackwardForward, Search
-from corollary.algorithms.step import Counters, Removal, Step
 from corollary.algorithms.strata import CompiledStratum
-from corollary.core.compile import CompiledRule
-from corollary.core.engine import Derived, Engine, F
+from corollary.algorithms.stratum import (
+    Algorithm,
+    Counters,
+    Removal,
+    StratumUpdate,
+    insert_closure,
+)
+from corollary.core.engine import Engine, F
 
 
-class CountedDRed(Generic[F]):
+class CountedDRed(Algorithm[F]):
     """DRed^c, and counting where no rule is recursive."""
 
-    def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
+    def delete(self, update: StratumUpdate[F]) -> Generator[int, None, Removal[F]]:
         """Overdeletion that stops at C_nr, one-step rederivation by C_r."""
-        new = lost(step)
-        new = new.difference(step.certain(new))
-        overdeleted = processed = step.nothing
+        new = lost(update)
+        new = new.difference(update.certain(new))
+        overdeleted, remaining = update.nothing, update.propagating
         while len(new):
             overdeleted = overdeleted.union(new)
-            if not step.kept_recursive:
+            if not update.old_recursive:
                 break
-            found = step.consequences(new, processed, counted=True)
-            _counters(step).add(found, recursive=True, sign=-1)
-            processed = overdeleted
-            new = found.facts.difference(overdeleted)
-            new = new.difference(step.certain(new))
-            step.statistics.rounds += 1
+            consequences = update.consequences(new, remaining, counted=True)
+            _counters(update).add(consequences, recursive=True, sign=-1)
+            remaining = remaining.difference(new)
+            new = consequences.facts.difference(overdeleted)
+            new = new.difference(update.certain(new))
+            update.statistics.rounds += 1
             yield 0
-        step.statistics.consider("overdeleted", len(overdeleted))
-        counts = _counters(step).recursive
-        rederived = step.nothing
+        update.statistics.consider("overdeleted", len(overdeleted))
+        counts = _counters(update).recursive
+        rederived = update.nothing
         if counts is not None and len(overdeleted):
             rederived = counts.positive(overdeleted)
-            step.statistics.consider("rederived", len(rederived))
+            update.statistics.consider("rederived", len(rederived))
         return Removal(overdeleted, rederived)
 
-    def insert(self, step: Step[F], rederived: F) -> F:
-        """Semi-naive evaluation that counts."""
-        return insert(step, rederived)
+    def insert(self, update: StratumUpdate[F], rederived: F) -> F:
+        """Semi-naive evaluation with counting."""
+        return insert(update, rederived)
 
 
 class CountedBackwardForward(BackwardForward[F]):
     """B/F^c."""
 
-    def candidates(self, step: Step[F]) -> F:
-        """What loses an instance to lower strata; its counters are told."""
-        return lost(step, phase="deletion propagation")
+    def candidates(self, update: StratumUpdate[F]) -> F:
+        """The facts that lose an instance to lower strata; adjusts the counters."""
+        return lost(update, phase="deletion propagation")
 
-    def search(self, step: Step[F]) -> Search[F]:
-        """A search that asks the counter."""
-        return _CountedSearch(step)
+    def search(self, update: StratumUpdate[F]) -> Search[F]:
+        """Create a search that uses C_nr."""
+        return _CountedSearch(update)
 
-    def insert(self, step: Step[F], rederived: F) -> F:
-        """Semi-naive evaluation that counts."""
-        return insert(step, rederived)
+    def insert(self, update: StratumUpdate[F], rederived: F) -> F:
+        """Semi-naive evaluation with counting."""
+        return insert(update, rederived)
 
 
 class _CountedSearch(Search[F]):
     def derived_below(self, goals: F) -> F:
-        return _counters(self.step).nonrecursive.positive(goals)
+        return _counters(self.update).nonrecursive.positive(goals)
 
 
-def insert(step: Step[F], rederived: F) -> F:
-    """As `step.insert`, with the instances counted."""
-    stratum, engine = step.stratum, step.engine
-    counts_recursive = _counters(step).recursive is not None
-    seeds = rederived.union(step.gained_below())
-    for derived in _gained(step, stratum.recursive, counted=counts_recursive):
-        _counters(step).add(derived, recursive=True)
+def insert(update: StratumUpdate[F], rederived: F) -> F:
+    """As `Algorithm.insert`, with the instances counted."""
+    stratum, engine = update.stratum, update.engine
+    counts_recursive = _counters(update).recursive is not None
+    seeds = rederived.union(update.gained_below())
+    for derived in update.gained_by(stratum.recursive, counted=counts_recursive):
+        _counters(update).add(derived, recursive=True)
         seeds = seeds.union(derived.facts)
     if not counts_recursive:
-        return common.spread(step, seeds)
-    new = seeds.difference(step.facts)
+        return insert_closure(update, seeds)
+    new = seeds.difference(update.facts)
     added = new
     while len(new):
-        step.facts = step.facts.union(new)
-        step.statistics.rounds += 1
+        update.facts = update.facts.union(new)
+        update.statistics.rounds += 1
         if not stratum.recursive:
             break
-        round_ = engine.derive(stratum.recursive, step.facts, delta=new, counted=True)
-        _counters(step).add(step.count("insertion", round_), recursive=True)
-        new = round_.facts.difference(step.facts)
+        round_ = engine.derive(stratum.recursive, update.facts, delta=new, counted=True)
+        _counters(update).add(update.count("insertion", round_), recursive=True)
+        new = round_.facts.difference(update.facts)
         added = added.union(new)
     return added
 
 
-def lost(step: Step[F], *, phase: str = "overdeletion") -> F:
-    """Facts that lose an instance to lower strata, after their counters were told."""
-    below = step.lost_below(phase=phase)
-    counted = _counters(step).recursive is not None
-    again = step.lost_instances(step.kept_recursive, phase=phase, counted=counted)
-    _counters(step).add(again, recursive=True, sign=-1)
+def lost(update: StratumUpdate[F], *, phase: str = "overdeletion") -> F:
+    """Return the facts that lose an instance to lower strata; adjusts the counters."""
+    below = update.lost_below(phase=phase)
+    counted = _counters(update).recursive is not None
+    again = update.lost_instances(update.old_recursive, phase=phase, counted=counted)
+    _counters(update).add(again, recursive=True, sign=-1)
     return below.union(again.facts)
 
 
@@ -126,9 +129,9 @@ def recount(
     recursive: bool,
     modules: bool,
 ) -> Counters[F]:
-    """The counters of a materialization, from scratch.
+    """Compute the counters of a materialization from scratch.
 
-    Modules consider too few instances to count them: C_r is for the other strata.
+    Modules do not consider every instance, so C_r covers the other strata only.
     """
     below, again = engine.counts(), engine.counts()
     for stratum in strata:
@@ -139,16 +142,6 @@ def recount(
     return Counters(below, again if recursive else None)
 
 
-def _gained(step: Step[F], rules: Sequence[CompiledRule], *, counted: bool) -> list[Derived[F]]:
-    kept = [rule for rule in rules if rule not in step.added_rules]
-    added = [rule for rule in rules if rule in step.added_rules]
-    found = [step.gained_instances(kept, counted=counted)] if kept else []
-    if added:
-        derived = step.engine.derive(added, step.facts, counted=counted)
-        found.append(step.count("insertion", derived))
-    return found
-
-
-def _counters(step: Step[F]) -> Counters[F]:
-    assert step.counters is not None, "the maintainer counts for this algorithm"
-    return step.counters
+def _counters(update: StratumUpdate[F]) -> Counters[F]:
+    assert update.counters is not None, "the maintainer counts for this algorithm"
+    return update.counters

@@ -1,6 +1,6 @@
-"""The rules that answer some goals, compiled, and their evaluation stratum by stratum.
+"""Compile the rules that answer goals, and evaluate them stratum by stratum.
 
-A plan depends on rules only: the facts that it is evaluated over may be any.
+A plan depends on the rules only, so it can be reused for any facts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Generic
 from corollary.algorithms.hybrid_goals import is_asked
 from corollary.algorithms.hybrid_rewrite import Rewriting
 from corollary.algorithms.modular.framework import close
-from corollary.algorithms.modular.recognize import recognized
 from corollary.algorithms.strata import CompiledStrata
 from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary
@@ -22,7 +21,7 @@ from corollary.lang.syntax import Rule
 
 
 class GoalPlan(Generic[F]):
-    """Rules for some goals, compiled."""
+    """The compiled rules for some goals."""
 
     def __init__(
         self,
@@ -37,30 +36,28 @@ class GoalPlan(Generic[F]):
             tuple(rewriting.rules), dictionary, coarse=coarse, compiled=compiled
         )
         compiled.update(self.strata.compiled)
-        self._few = coarse
+        self._starts_from_values = coarse
         self.seeds = encode(rewriting.seeds, dictionary)
         self.heads = [p for p in self.strata.derived if not is_asked(p)]
 
     def evaluate(self, engine: Engine[F], facts: F) -> F:
-        """The facts with all that the rules derive from them, stratum by stratum.
+        """Materialize the rules over the facts, stratum by stratum.
 
-        In each stratum all rules are applied once, from the few values that are asked for; then
-        those that are recursive to what is new. Explicit facts of the stratum are no delta.
+        In each stratum, all rules are applied once, starting from the bound values of goals; then
+        the recursive ones to the new facts. The delta excludes explicit facts of the stratum.
         """
         compiled = self.strata.compiled
         for source, stratum in zip(self.strata.sources, self.strata.strata, strict=True):
-            rules = [compiled[rule] for rule in source.rules]
             if stratum.modules:
-                recursive = [compiled[rule] for rule in source.recursive]
-                once = [r for r in rules if r not in recursive or r.reads_wide]
-                delta = facts.only(source.predicates)
-                if once:
-                    delta = delta.union(self._applied(engine, once, facts))
+                delta = facts.only(stratum.predicates)
+                if stratum.seeding:
+                    delta = delta.union(self._apply(engine, stratum.seeding, facts))
                 facts = facts.union(delta)
-                parts = recognized(recursive, engine.dictionary)
-                facts = facts.union(close(parts, engine, facts, delta, Statistics("hybrid", "")))
+                modules = [module.with_state(None) for module in stratum.modules]
+                facts = facts.union(close(modules, engine, facts, delta, Statistics("hybrid", "")))
                 continue
-            new = self._applied(engine, rules, facts).difference(facts)
+            rules = [compiled[rule] for rule in source.rules]
+            new = self._apply(engine, rules, facts).difference(facts)
             if not len(new):
                 continue
             facts = facts.union(new)
@@ -68,16 +65,16 @@ class GoalPlan(Generic[F]):
                 facts = facts.union(engine.close(stratum.recursive, facts, new).facts)
         return facts
 
-    def _applied(self, engine: Engine[F], rules: Sequence[CompiledRule], facts: F) -> F:
-        """What rules derive at once.
+    def _apply(self, engine: Engine[F], rules: Sequence[CompiledRule], facts: F) -> F:
+        """Derive facts in one step.
 
-        Each instance of a rule that reads what is asked for uses one of these few facts: an engine
-        that looks up what a few facts join with is told so.
+        Every instance of a guarded rule uses a bound value; these few facts are passed as the delta
+        to engines that start joins from a delta.
         """
         asked = [p for p in facts.predicates() if is_asked(p)]
         guarded = [r for r in rules if any(is_asked(p.predicate) for p in r.body)]
-        if not self._few or not asked or not guarded:
+        if not self._starts_from_values or not asked or not guarded:
             return engine.derive(rules, facts).facts
-        found = engine.derive(guarded, facts, delta=facts.only(asked)).facts
+        derived = engine.derive(guarded, facts, delta=facts.only(asked)).facts
         others = [rule for rule in rules if rule not in guarded]
-        return found.union(engine.derive(others, facts).facts) if others else found
+        return derived.union(engine.derive(others, facts).facts) if others else derived

@@ -1,18 +1,18 @@
-"""The rules of a program that answer some goals, each kept to what is asked for.
+"""Rewrite a program for goals, restricting each rule to the bound values (magic sets).
 
-The calls of Algorithm 1, *infer* for the atoms of a body from left to right, are written down as
-rules: for a goal G and a rule `H :- B₁, …, Bₙ` whose head it unifies with,
+The calls of Algorithm 1, *infer* for the body atoms from left to right, become rules:
+for a goal G and a rule `H :- B₁, …, Bₙ` whose head it unifies with,
 
-    H     :- asked G(head), B₁, …, Bₙ           what the call gives back
+    H     :- asked G(head), B₁, …, Bₙ           the answers of the call
     asked Gᵢ(Bᵢ) :- asked G(head), B₁, …, Bᵢ₋₁  the call for Bᵢ, with its admissible values
 
-so that an engine that evaluates rules over sets answers all calls for a goal together, and passes
-sets of admissible values sideways. Each goal is unfolded once (that is *PrevQueries*, for all paths
-of the proof tree together), so that this ends.
+so that a set-oriented engine answers all calls for a goal together, with sideways information
+passing of sets of admissible values. Each goal is unfolded once (*PrevQueries*, for all paths of
+the proof tree together), which ensures termination.
 
-Invariants: every fact that the rules derive follows from the program; of each goal's predicate all
-facts with values that are asked for follow. What is negated or aggregated, and all that it depends
-on, is asked for without values, so the strata of the program stay as they were.
+Invariants: the rewritten rules are sound, and complete for the bound values of each goal. Negated
+and aggregated predicates, and all that they depend on, are goals without bound values, so the
+strata of the program are preserved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from corollary.algorithms.hybrid_goals import (
     Goal,
@@ -28,88 +27,85 @@ from corollary.algorithms.hybrid_goals import (
     free,
     goal_of,
     is_wide,
-    may_meet,
+    may_overlap,
     unified,
-    wide_of,
 )
-from corollary.core.compile import TRIPLES, TYPES, covers, home, open_terms
+from corollary.algorithms.strata import with_wide
+from corollary.core.compile import TRIPLES, TYPES, covers, narrow_predicate, open_terms
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, BodyLiteral, Filter, Rule, Term, Variable
 
-Size = Callable[[Predicate], float]  # about how many facts there are
+Size = Callable[[Predicate], float]  # estimated number of facts
 
-_ESTIMATES = 4  # rounds in which sizes of derived predicates are estimated
-_MANY = 1e12
-# A rule is unfolded for goals with other bound places, mostly for one or two of these. Rules that
-# derive any property are unfolded for each, and so are then all others for each of these.
-_WAYS, _AT_LEAST = 3, 100
+_ESTIMATE_ROUNDS = 4  # to estimate the sizes of derived predicates
+_SIZE_LIMIT = 1e12
+# A rule is mostly unfolded for one or two binding patterns. Rules that derive any property are
+# unfolded for each property, and then so are all other rules; beyond this, rewriting gives up.
+_UNFOLDINGS_PER_RULE, _UNFOLDINGS_MINIMUM = 3, 100
 
 
 class Rules:
-    """Rules by what they derive, without those that cannot have an instance.
+    """Rules indexed by head, without those that cannot have an instance.
 
-    A rule is left out while a predicate of its body has no explicit facts and no rule that is not
-    left out: that is the paper's early failure, found out before any query.
+    A rule is dropped if some body predicate has neither explicit facts nor a live rule: the paper's
+    early failure, detected before any query.
     """
 
     def __init__(self, rules: Iterable[Rule], present: Collection[Predicate]) -> None:
         self.present = frozenset(present)
-        self.tangled = False  # whether goals for triples turned out to be too many
+        self.tangled = False  # whether triples have too many goals to rewrite
         self._by_head: dict[Predicate, list[Rule]] = {}
         self._apart: dict[Predicate, frozenset[int]] = {}
         self.rules = tuple(self._live(list(rules)))
         for rule in self.rules:
-            self._by_head.setdefault(home(rule.head), []).append(rule)
+            self._by_head.setdefault(narrow_predicate(rule.head), []).append(rule)
 
     def _live(self, rules: list[Rule]) -> Iterator[Rule]:
-        """The rules whose bodies may hold, as far as predicates tell."""
+        """The rules whose body predicates are all live."""
         live: set[Predicate] = set()
         waiting: dict[Predicate, list[Rule]] = {}
         queue = deque(rules)
 
-        def meet(predicate: Predicate, derived: bool) -> None:
-            """There are facts of a predicate, or (`derived`) a rule derives some."""
+        def mark_live(predicate: Predicate, derived: bool) -> None:
+            """Mark a predicate as live: it has facts, or (`derived`) a live rule."""
             new = {predicate}
             if predicate.relation == TRIPLE:
                 new.add(TRIPLES)
                 if predicate.property == TYPE or (derived and predicate is TRIPLES):
                     new.add(TYPES)
-            for found in new - live:
-                live.add(found)
-                queue.extend(waiting.pop(found, ()))
-            if derived and is_wide(predicate):  # which may be any property or class
-                anything.add(predicate)
+            for each in new - live:
+                live.add(each)
+                queue.extend(waiting.pop(each, ()))
+            if derived and is_wide(predicate):  # any property or class may be derived
+                live_wide.add(predicate)
                 for other in [p for p in waiting if covers(predicate, p)]:
                     queue.extend(waiting.pop(other))
 
-        anything: set[Predicate] = set()
+        live_wide: set[Predicate] = set()
         for predicate in self.present:
-            meet(predicate, derived=False)
+            mark_live(predicate, derived=False)
         while queue:
             rule = queue.popleft()
-            needed = (home(part) for part in rule.body if isinstance(part, Atom))
-            lacking = next(
-                (p for p in needed if p not in live and not any(covers(w, p) for w in anything)),
+            needed = (narrow_predicate(part) for part in rule.body if isinstance(part, Atom))
+            missing = next(
+                (p for p in needed if p not in live and not any(covers(w, p) for w in live_wide)),
                 None,
             )
-            if lacking is not None:
-                waiting.setdefault(lacking, []).append(rule)
+            if missing is not None:
+                waiting.setdefault(missing, []).append(rule)
             else:
                 yield rule
-                meet(home(rule.head), derived=True)
+                mark_live(narrow_predicate(rule.head), derived=True)
 
-    def meeting(self, predicate: Predicate) -> list[Rule]:
+    def overlapping(self, predicate: Predicate) -> list[Rule]:
         """The rules that may derive facts of a predicate."""
         if is_wide(predicate):
-            return [r for p, rs in self._by_head.items() if may_meet(predicate, p) for r in rs]
-        found = list(self._by_head.get(predicate, ()))
-        for wide in wide_of(predicate):
-            found += self._by_head.get(wide, ())
-        return found
+            return [r for p, rs in self._by_head.items() if may_overlap(predicate, p) for r in rs]
+        return [rule for p in with_wide(predicate) for rule in self._by_head.get(p, ())]
 
     def of(self, predicate: Predicate) -> Iterator[Rule]:
-        """The rules that may derive facts of a predicate, as far as they do (θₕ)."""
-        for rule in self.meeting(predicate):
+        """The rules that may derive facts of a predicate, instantiated for it (θₕ)."""
+        for rule in self.overlapping(predicate):
             instance = unified(rule, predicate)
             if instance is not None:
                 yield instance
@@ -117,51 +113,53 @@ class Rules:
     def derives(self, predicate: Predicate) -> bool:
         """Whether some rule may derive facts of a predicate."""
         if is_wide(predicate):
-            return any(may_meet(predicate, head) for head in self._by_head)
-        return predicate in self._by_head or any(w in self._by_head for w in wide_of(predicate))
+            return any(may_overlap(predicate, head) for head in self._by_head)
+        return any(p in self._by_head for p in with_wide(predicate))
 
     def apart(self, predicate: Predicate) -> Collection[int]:
         """The places at which every rule for a plain relation has a constant in its head."""
         if predicate.relation == TRIPLE:
             return ()
-        found = self._apart.get(predicate)
-        if found is None:
+        places = self._apart.get(predicate)
+        if places is None:
             heads = [rule.head.terms for rule in self._by_head.get(predicate, ())]
-            found = self._apart[predicate] = frozenset(
+            places = self._apart[predicate] = frozenset(
                 at
                 for at, terms in enumerate(zip(*heads, strict=True))
                 if not any(isinstance(term, Variable) for term in terms)
             )
-        return found
+        return places
 
     @property
     def heads(self) -> Collection[Predicate]:
-        """What the rules derive."""
+        """The predicates of rule heads."""
         return self._by_head.keys()
 
     def sizes(self, explicit: Size) -> Size:
-        """About how many facts of each predicate follow: rules give as many as their least atom."""
+        """Estimate the size of each predicate: a rule yields as many facts as its smallest atom."""
         sizes: dict[Predicate, float] = {}
 
         def size(predicate: Predicate) -> float:
-            found = sizes.get(predicate)
-            return float(explicit(predicate)) if found is None else found
+            estimate = sizes.get(predicate)
+            return float(explicit(predicate)) if estimate is None else estimate
 
-        for _ in range(_ESTIMATES):
+        for _ in range(_ESTIMATE_ROUNDS):
             new: dict[Predicate, float] = {}
             for head, rules in self._by_head.items():
                 total = float(explicit(head))
                 for rule in rules:
-                    atoms = [size(home(part)) for part in rule.body if isinstance(part, Atom)]
+                    atoms = [
+                        size(narrow_predicate(part)) for part in rule.body if isinstance(part, Atom)
+                    ]
                     total += min(atoms, default=1.0)
-                new[head] = min(total, _MANY)
+                new[head] = min(total, _SIZE_LIMIT)
             sizes.update(new)
         return size
 
 
 @dataclass(frozen=True)
 class Call:
-    """*infer* for one atom of a body: the goal that it asks, None if it is looked up."""
+    """*infer* for one body atom: its goal, or None for a look-up."""
 
     atom: Atom
     goal: Goal | None
@@ -169,39 +167,34 @@ class Call:
 
 @dataclass(frozen=True)
 class Unfolding:
-    """A rule by which a goal is unfolded, with the calls for its atoms in order."""
+    """A rule that unfolds a goal, with the calls for its atoms in order."""
 
     rule: Rule
     calls: tuple[Call, ...]
-    read: tuple[Call, ...]  # what is negated or aggregated
+    read: tuple[Call, ...]  # negated and aggregated atoms
 
 
 @dataclass
 class Rewriting:
-    """Rules that answer goals, values that are asked for from the beginning, and the goals."""
+    """The rules that answer goals, the initial bound values, and the goals."""
 
     rules: dict[Rule, None] = field(default_factory=dict)
     seeds: dict[Atom, None] = field(default_factory=dict)
     goals: dict[Goal, list[Unfolding]] = field(default_factory=dict)
-    roots: dict[Goal, Goal] = field(default_factory=dict)  # and what they are part of
-
-    @cached_property
-    def asked(self) -> tuple[Predicate, ...]:
-        """The relations of values that are asked for."""
-        return tuple(goal.asked for goal in self.goals if not goal.is_free)
+    roots: dict[Goal, Goal] = field(default_factory=dict)  # with the goals that subsume them
 
 
 def rewrite(
     rules: Rules, roots: Iterable[Goal], prematerialized: Patterns, size: Size
 ) -> Rewriting:
-    """The rules that answer the goals; atoms of pre-materialized patterns are looked up.
+    """Rewrite rules to answer goals; pre-materialized atoms are look-ups.
 
     >>> from corollary.lang.program import Program
     >>> from corollary.lang.printer import Printer
     >>> program = Program.parse("p(?x, ?y) :- e(?x, ?y) . p(?x, ?z) :- e(?x, ?y), p(?y, ?z) .")
     >>> goal = Goal(Predicate("p"), (True, False))
-    >>> found = rewrite(Rules(program.rules, [Predicate("e")]), [goal], Patterns(), lambda p: 1)
-    >>> for rule in found.rules:
+    >>> rules = Rules(program.rules, [Predicate("e")])
+    >>> for rule in rewrite(rules, [goal], Patterns(), lambda p: 1).rules:
     ...     print(Printer().rule(rule))
     p(?x, ?y) :- ASKED p bf(?x), e(?x, ?y) .
     p(?x, ?z) :- ASKED p bf(?x), e(?x, ?y), p(?y, ?z) .
@@ -217,7 +210,7 @@ def rewrite(
         for goal in asked:
             build.result.roots[goal] = build.ask(goal)
         if not build.run():
-            # If a rule derives any property, the next query will be no better.
+            # If a rule derives any property, the next query would fail as well.
             rules.tangled = TRIPLES in rules.heads
             return _whole(rules, asked, prematerialized)
         if not build.widen():
@@ -225,26 +218,25 @@ def rewrite(
 
 
 def _whole(rules: Rules, roots: Iterable[Goal], prematerialized: Patterns) -> Rewriting:
-    """The rules that the goals depend on as they are, where values would not keep them apart."""
+    """The unrewritten rules that the goals depend on, if bound values would not restrict them."""
     result = Rewriting()
     queue: deque[Goal] = deque()
 
     def ask(goal: Goal) -> Goal:
-        whole = Goal(goal.predicate, (False,) * len(goal.bound))
-        if whole not in result.goals:
-            result.goals[whole] = []
-            queue.append(whole)
-        return whole
+        if goal.whole not in result.goals:
+            result.goals[goal.whole] = []
+            queue.append(goal.whole)
+        return goal.whole
 
     def call(atom: Atom) -> Call:
-        derived = rules.derives(home(atom)) and not prematerialized.cover(atom)
+        derived = rules.derives(narrow_predicate(atom)) and not prematerialized.cover(atom)
         return Call(atom, ask(goal_of(atom)) if derived else None)
 
     for root in roots:
         result.roots[root] = ask(root)
     while queue:
         goal = queue.popleft()
-        for rule in rules.meeting(goal.predicate):
+        for rule in rules.overlapping(goal.predicate):
             if rule not in result.rules:
                 result.rules[rule] = None
                 atoms = list(rule.atoms())
@@ -255,7 +247,7 @@ def _whole(rules: Rules, roots: Iterable[Goal], prematerialized: Patterns) -> Re
 
 
 class _Build:
-    """One attempt; what it finds out about goals that others are part of, the next one knows."""
+    """One attempt to rewrite; it passes on to the next one which goals subsume others."""
 
     def __init__(
         self,
@@ -274,15 +266,13 @@ class _Build:
         self._known = len(wider) + len(complete)
 
     def ask(self, goal: Goal) -> Goal:
-        """The goal, or one that it is part of, is to be answered."""
+        """Queue a goal, or one that subsumes it; return the queued one."""
         for predicate in self.complete:
-            if may_meet(predicate, goal.predicate):
-                whole = Goal(goal.predicate, (False,) * len(goal.bound))
-                if covers(predicate, goal.predicate):
-                    goal = whole
-                else:  # its facts are not to depend on what negates some of them
+            if may_overlap(predicate, goal.predicate):
+                if not covers(predicate, goal.predicate):
+                    # Its facts must not depend on a negation of some of them.
                     self.complete.setdefault(goal.predicate)
-                    goal = whole
+                goal = goal.whole
                 break
         for other in self.wider:
             if other.subsumes(goal):
@@ -294,8 +284,8 @@ class _Build:
         return goal
 
     def run(self) -> bool:
-        """Unfold goals until there are no others, or they are too many for the rules there are."""
-        left = _WAYS * len(self.rules.rules) + _AT_LEAST
+        """Unfold all goals; return False if they are too many for the number of rules."""
+        remaining = _UNFOLDINGS_PER_RULE * len(self.rules.rules) + _UNFOLDINGS_MINIMUM
         while self._queue:
             goal = self._queue.popleft()
             whole = any(covers(p, goal.predicate) for p in self.complete)
@@ -307,30 +297,30 @@ class _Build:
                     continue
                 unfold = self._complete if whole else self._unfold
                 self.result.goals[goal].append(unfold(goal, rule))
-                left -= 1
-                if left < 0:
+                remaining -= 1
+                if remaining < 0:
                     return False
         return True
 
     def widen(self) -> bool:
-        """Whether some goals turned out to be part of others."""
+        """Record the goals that subsume others; return whether there are new ones."""
         goals = self.result.goals
         by_predicate: dict[Predicate, list[Goal]] = {}
         for goal in goals:
             by_predicate.setdefault(goal.predicate, []).append(goal)
-        for found in by_predicate.values():
-            for one in found:
-                if any(one is not other and one.subsumes(other) for other in found):
+        for group in by_predicate.values():
+            for one in group:
+                if any(one is not other and one.subsumes(other) for other in group):
                     self.wider.setdefault(one)
         for wide in (TRIPLES, TYPES):
             for one in by_predicate.get(wide, ()):
                 if one.is_free and any(one is not o and one.subsumes(o) for o in goals):
                     self.wider.setdefault(one)
-        # With a variable property or class in a head, all triples or all types are one predicate
-        # for strata: if some are to be complete, so are all.
+        # With a variable property or class in a head, all triples or all types form one stratum:
+        # if some must be complete, all must be.
         for wide in (TRIPLES, TYPES):
             if any(covers(wide, p) for p in self.complete) and any(
-                home(rule.head) is wide for rule in self.result.rules
+                narrow_predicate(rule.head) is wide for rule in self.result.rules
             ):
                 for predicate in by_predicate:
                     if covers(wide, predicate):
@@ -355,47 +345,42 @@ class _Build:
             atoms.remove(atom)
             asked = None
             if self._is_derived(atom):
-                asked = self.ask(goal_of(atom, known, self.rules.apart(home(atom))))
+                asked = self.ask(goal_of(atom, known, self.rules.apart(narrow_predicate(atom))))
                 self._pass(asked, atom, prefix, filters, guarded=not goal.is_free)
             calls.append(Call(atom, asked))
             prefix.append(atom)
             known.update(atom.variables())
-        return Unfolding(rule, tuple(calls), self._whole(rule))
-
-    def _whole(self, rule: Rule) -> tuple[Call, ...]:
-        """What the rule negates or aggregates is asked for completely."""
-        read = []
-        for atom, reading in rule.atoms():
-            if reading != "positive":
-                asked = None
-                if self._is_derived(atom):
-                    self.complete.setdefault(home(atom))
-                    asked = self.ask(free(home(atom), atom))
-                read.append(Call(atom, asked))
-        return tuple(read)
+        return Unfolding(rule, tuple(calls), self._call_all(rule, read=True))
 
     def _complete(self, goal: Goal, rule: Rule) -> Unfolding:
-        """All facts of a predicate that is negated or aggregated somewhere above."""
+        """Unfold a goal for all facts of a predicate that some rule negates or aggregates."""
         self.result.rules.setdefault(rule)
+        return Unfolding(rule, self._call_all(rule, read=False), self._call_all(rule, read=True))
+
+    def _call_all(self, rule: Rule, *, read: bool) -> tuple[Call, ...]:
+        """Call for all facts of the positive atoms, or of those that the rule `read`s as a whole.
+
+        Negated and aggregated atoms are read as a whole: they need complete predicates.
+        """
         calls = []
         for atom, reading in rule.atoms():
-            if reading == "positive":
+            if (reading != "positive") is read:
                 asked = None
                 if self._is_derived(atom):
-                    self.complete.setdefault(home(atom))
-                    asked = self.ask(free(home(atom), atom))
+                    self.complete.setdefault(narrow_predicate(atom))
+                    asked = self.ask(free(narrow_predicate(atom), atom))
                 calls.append(Call(atom, asked))
-        return Unfolding(rule, tuple(calls), self._whole(rule))
+        return tuple(calls)
 
     def _is_derived(self, atom: Atom) -> bool:
-        return self.rules.derives(home(atom)) and not self.prematerialized.cover(atom)
+        return self.rules.derives(narrow_predicate(atom)) and not self.prematerialized.cover(atom)
 
     def _cost(self, atom: Atom, known: set[Term]) -> tuple[int, int, float]:
-        """What is looked up by known values comes first, then what is derived from them.
+        """Order atoms: look-ups with known values first, then derived atoms with known values.
 
-        Without known values the smallest predicate is next; pre-materialized ones are small.
+        Without known values, the smallest predicate is next; pre-materialized ones are small.
         """
-        predicate = home(atom)
+        predicate = narrow_predicate(atom)
         terms = open_terms(atom, predicate)
         given = sum(not isinstance(term, Variable) or term in known for term in terms)
         derived = self._is_derived(atom)
@@ -407,36 +392,36 @@ class _Build:
     def _pass(
         self, asked: Goal, atom: Atom, prefix: list[Atom], filters: list[Filter], *, guarded: bool
     ) -> None:
-        """Pass the admissible values of an atom on to its goal."""
+        """Add the rule or seed that passes the admissible values of an atom to its goal."""
         if asked.is_free:
             return
         head = asked.guard(atom)
-        chosen = _connected(head, prefix, guarded)
-        if head in chosen:
+        relevant = _connected(head, prefix, guarded)
+        if head in relevant:
             return
-        if not chosen:
+        if not relevant:
             self.result.seeds.setdefault(head)
             return
-        bound = {variable for part in chosen for variable in part.variables()}
+        bound = {variable for part in relevant for variable in part.variables()}
         tests = [part for part in filters if bound.issuperset(part.variables())]
-        body: tuple[BodyLiteral, ...] = (*chosen, *tests)
+        body: tuple[BodyLiteral, ...] = (*relevant, *tests)
         self.result.rules.setdefault(Rule(head, body))
 
 
 def _connected(head: Atom, prefix: list[Atom], guarded: bool) -> list[Atom]:
-    """The guard, and the atoms that have to do with the variables of the head."""
+    """The guard, and the atoms connected to the variables of the head."""
     variables = set(head.variables())
-    left = prefix[1:] if guarded else list(prefix)
+    remaining = prefix[1:] if guarded else list(prefix)
     if guarded:
         variables.update(prefix[0].variables())
-    found: list[Atom] = []
+    connected: list[Atom] = []
     while True:
-        near = [atom for atom in left if variables.intersection(atom.variables())]
+        near = [atom for atom in remaining if variables.intersection(atom.variables())]
         if not near:
             break
-        left = [atom for atom in left if atom not in near]
-        found += near
+        remaining = [atom for atom in remaining if atom not in near]
+        connected += near
         for atom in near:
             variables.update(atom.variables())
-    kept = [atom for atom in prefix if atom in found]
-    return [prefix[0], *kept] if guarded else kept
+    ordered = [atom for atom in prefix if atom in connected]
+    return [prefix[0], *ordered] if guarded else ordered

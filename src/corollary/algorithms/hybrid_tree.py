@@ -1,53 +1,54 @@
-"""The proof tree of a query: how Algorithm 1 unfolds it, down to what is looked up.
+"""The proof tree of a query: how Algorithm 1 unfolds it, down to look-ups.
 
 Paper: Urbani, Piro, van Harmelen, Bal: Hybrid Reasoning on OWL RL, Semantic Web 5, 2014, Algorithm
 1, Figure 1 and Table 6.
 
 Idea: below a query stand the rules whose heads it unifies with, below a rule the queries θₕ(p) for
-its body. A query that stands above itself up to renaming (*PrevQueries*) is not unfolded again. The
-leaves are the look-ups at the bottom, in predicates that have stored facts. Atoms that are
-pre-materialized are no leaves: rules are joined with them when they are written out.
+its body. A query that is its own ancestor up to renaming (*PrevQueries*) is not unfolded again. The
+leaves are the look-ups at the bottom, in predicates with stored facts. Pre-materialized atoms are
+not leaves: rules are joined with them when they are specialized.
 
-Differs from the paper: the tree is for people and for counting; answers come from
-`Hybrid.answer`, which unfolds each goal once for all paths. Trees of more than some thousand
-queries are cut.
+Differs from the paper: the tree is for display and for counting; answers come from `Hybrid.answer`,
+which unfolds each goal once for all paths. Trees of more than some thousand queries are truncated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
-from corollary.algorithms.hybrid import Answer, Hybrid
-from corollary.core.compile import covers, home
+from corollary.core.compile import covers, narrow_predicate
 from corollary.core.engine import F
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import Atom, Rule, Term, Variable
 
-NODES = 5_000  # queries of a tree that are shown
+if TYPE_CHECKING:
+    from corollary.algorithms.hybrid import Answer, Hybrid
+
+NODES = 5_000  # queries that a tree shows
 _DEPTH = 200
 _BELOW = {True: "   ", False: "│  "}
 
 
 @dataclass(eq=False)
 class Query:
-    """A query of the tree, and the rules by which it is unfolded."""
+    """A query of the tree, and the rules that unfold it."""
 
     atom: Atom
-    kind: str  # unfolded, look-up, pre-materialized, again, or more: the tree is cut here
-    facts: int  # that match, with admissible values
-    stored: bool  # whether the predicate has facts that are not derived
+    kind: str  # unfolded, look-up, pre-materialized, again, or more: the tree is truncated here
+    facts: int  # matches with admissible values
+    stored: bool  # whether the predicate has stored facts
     rules: list[Application] = field(default_factory=list)
 
     @property
     def leaves(self) -> int:
-        """The look-ups at the bottom."""
+        """The number of look-ups at the bottom."""
         return sum(self._count({}))
 
     def leaves_with(self, also: Mapping[Rule, int]) -> int:
-        """The leaves, with more of them below some rules."""
+        """The number of leaves, with additional ones below some rules."""
         return sum(self._count(also))
 
     def _count(self, also: Mapping[Rule, int]) -> tuple[int, int]:
@@ -57,12 +58,12 @@ class Query:
         for application in self.rules:
             more += also.get(application.rule, 0)
             for part in application.body:
-                found, further = part._count(also)
-                below, more = below + found, more + further
+                leaves, further = part._count(also)
+                below, more = below + leaves, more + further
         return below or int(self.stored), more
 
     def applications(self) -> Iterator[Application]:
-        """All rules of the tree, as often as they occur."""
+        """All rule applications of the tree."""
         for application in self.rules:
             yield application
             for part in application.body:
@@ -79,18 +80,18 @@ class Application:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A proof tree as a value to print and to walk through."""
+    """A proof tree, to print or traverse."""
 
     root: Query
     leaves: int
-    leaves_without: int  # if nothing had been pre-materialized
+    leaves_without: int  # without pre-materialization
     derived: int
     look_ups: int
-    complete: bool  # whether all of it is there
+    complete: bool  # whether it was not truncated
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
-        """The tree as text, one query or rule a line."""
+        """The tree as text, one query or rule per line."""
         printer = Printer(self.prefixes)
         lines: list[str] = []
         parts: list[Query | Application]
@@ -148,36 +149,36 @@ class Tree:
 
 
 def grow(hybrid: Hybrid[F], query: Atom, *, sizes: bool = True) -> tuple[Query, Answer[F], bool]:
-    """The tree of a query, its answer, and whether the tree is complete.
+    """Build the tree of a query; return it with the answer and whether the tree is complete.
 
-    Without `sizes`, `Query.facts` are 0.
+    Without `sizes`, `Query.facts` is 0.
     """
     answer = hybrid.answer(query)
-    growing = _Growing(hybrid, answer.known if sizes else None)
-    root = growing.query(query, frozenset())
-    return root, answer, not growing.cut
+    builder = _TreeBuilder(hybrid, answer.known if sizes else None)
+    root = builder.query(query, frozenset())
+    return root, answer, not builder.truncated
 
 
-class _Growing(Generic[F]):
+class _TreeBuilder(Generic[F]):
     def __init__(self, hybrid: Hybrid[F], known: F | None) -> None:
         self.hybrid, self.known = hybrid, known
         self.stored = tuple(hybrid.all_facts.predicates())
         self.nodes = 0
-        self.cut = False
+        self.truncated = False
         self._sizes: dict[object, int] = {}
 
     def query(self, atom: Atom, path: frozenset[object]) -> Query:
-        """*infer*: a query and all that is below it."""
+        """*infer*: build a query and its subtree."""
         self.nodes += 1
-        predicate, key = home(atom), variant(atom)
-        stored = any(covers(predicate, found) for found in self.stored)
+        predicate, key = narrow_predicate(atom), variant(atom)
+        stored = any(covers(predicate, narrow) for narrow in self.stored)
         node = Query(atom, "look-up", self._size(atom, key), stored)
         if self.hybrid.is_prematerialized(atom):
             node.kind = "pre-materialized"
         elif key in path:
             node.kind = "again"
         elif len(path) >= _DEPTH or self.nodes > NODES:
-            node.kind, self.cut = "more", True
+            node.kind, self.truncated = "more", True
         else:
             for rule in self.hybrid.rules.of(predicate):
                 atoms = unfolded(atom, rule)
@@ -188,7 +189,7 @@ class _Growing(Generic[F]):
         return node
 
     def _size(self, atom: Atom, key: object) -> int:
-        """How many facts match, of those that are stored or were derived for the answer."""
+        """Count the matches among the stored facts and those derived for the answer."""
         if self.known is None:
             return 0
         if key not in self._sizes:
@@ -197,7 +198,7 @@ class _Growing(Generic[F]):
 
 
 def variant(atom: Atom) -> tuple[object, ...]:
-    """Equal for atoms that differ in the names of variables only."""
+    """A key that is equal for atoms that differ only in variable names."""
     numbers: dict[Term, int] = {}
     return (
         atom.relation,
@@ -209,7 +210,7 @@ def variant(atom: Atom) -> tuple[object, ...]:
 
 
 def unfolded(query: Atom, rule: Rule) -> list[Atom] | None:
-    """θₕ(p) for the atoms p of a rule's body, None if its head does not unify with the query.
+    """θₕ(p) for the body atoms p of a rule; None if its head does not unify with the query.
 
     >>> from corollary.lang.parser import parse_atom
     >>> from corollary.lang.program import Program
@@ -218,7 +219,7 @@ def unfolded(query: Atom, rule: Rule) -> list[Atom] | None:
     ['e(?z, 1, ?z2)']
     """
     atoms = [rule.head, *(atom for atom, _ in rule.atoms())]
-    taken, fresh = set(query.variables()), dict[Term, Term]()
+    taken, fresh = set(query.variables()), dict[Variable, Term]()
     for variable in dict.fromkeys(v for atom in atoms for v in atom.variables()):
         number, name = 1, variable
         while name in taken:
@@ -227,7 +228,7 @@ def unfolded(query: Atom, rule: Rule) -> list[Atom] | None:
         taken.add(name)
         fresh[variable] = name
     head, *body = (substituted_atom(atom, fresh) for atom in atoms)
-    values: dict[Term, Term] = {}  # θₕ
+    values: dict[Variable, Term] = {}  # θₕ
 
     def value(term: Term) -> Term:
         while term in values:

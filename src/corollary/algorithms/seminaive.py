@@ -2,19 +2,19 @@
 
 Paper: Hu, Motik, Horrocks: Modular Materialisation of Datalog Programs, AAAI 2019, Algorithm 1.
 
-Idea: the nonrecursive rules of a stratum are applied once; the recursive ones are applied again and
-again, each time only to rule instances that use a fact of the previous round.
+Idea: the nonrecursive rules of a stratum are applied once; the recursive ones are applied in
+rounds, each considering only rule instances that use a fact of the previous round.
 
 Invariants: before each stratum, I is the materialization of all earlier strata together with the
 explicit facts of predicates that no rule derives; no rule instance is considered twice.
 
-Differs from the paper: the loop of lines 4–6 is that of Algorithm 2 over modules (`modular`), with
-`Engine.close`, which an engine may run better than round by round, for the rules that are in none;
-facts of predicates that belong to no stratum are put into I at the beginning; a recursive rule with
-a variable property or class in its body reads earlier strata by the same atom, and is applied to
-them once like a nonrecursive one.
+Differs from the paper: Algorithm 2 over modules (`modular`) replaces lines 4–6; rules outside
+modules are closed by `Engine.close`, which may be faster than evaluation in rounds. Facts of
+predicates without a stratum are added to I at the start. A recursive rule with a variable property
+or class in its body reads earlier strata through the same atom, so it is also applied to them once,
+like a nonrecursive rule.
 
-Cost: one consideration for each applicable rule instance; less where there are modules.
+Cost: every applicable rule instance is considered once; modules consider fewer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from corollary.algorithms.modular.framework import Module, SemiNaive, close
-from corollary.algorithms.modular.recognize import recognized
+from corollary.algorithms.modular.recognize import recognize_modules
 from corollary.core.compile import CompiledRule, compile_rule, covers
 from corollary.core.engine import Engine, F
 from corollary.core.statistics import Statistics
@@ -37,7 +37,7 @@ OnProgress = Callable[[int, int, int, int], None]  # stratum, strata, round, fac
 
 @dataclass(frozen=True)
 class Materialization(Generic[F]):
-    """All facts that follow, the explicit ones included, and how they were derived."""
+    """All facts, explicit ones included, with statistics and module states."""
 
     facts: F
     explicit: F
@@ -53,9 +53,9 @@ def materialize(
     modules: bool = True,
     on_progress: OnProgress | None = None,
 ) -> Materialization[F]:
-    """mat(Π, E). `on_progress` is told of every round and may raise to stop.
+    """mat(Π, E). `on_progress` is called after every round and may raise to stop.
 
-    With `modules`, transitive relations and the like are closed by algorithms of their own.
+    With `modules`, transitive relations and the like are closed by specialized algorithms.
     """
     return materialize_strata(
         program.strata, explicit, engine, modules=modules, on_progress=on_progress
@@ -72,29 +72,29 @@ def materialize_strata(
     lemmas: F | None = None,
     on_progress: OnProgress | None = None,
 ) -> Materialization[F]:
-    """mat(Π, E) for the strata of Π; rules that are compiled already are not compiled again.
+    """mat(Π, E) for the strata of Π; `compiled` rules are reused.
 
-    `lemmas` are facts that are known to follow from Π and E, none of them explicit: the first round
-    begins with them.
+    `lemmas` are derived facts known in advance, none of them explicit; the first round starts from
+    them.
     """
     statistics = Statistics("semi-naive", "materialization from scratch")
     used: list[Module[F]] = []
-    made = compiled or {}
+    precompiled = compiled or {}
 
     def compile_all(rules: Sequence[Rule]) -> list[CompiledRule]:
-        return [made.get(rule) or compile_rule(rule, engine.dictionary) for rule in rules]
+        return [precompiled.get(rule) or compile_rule(rule, engine.dictionary) for rule in rules]
 
-    given = explicit if lemmas is None else explicit.replaced(explicit.only(()), lemmas)
+    seeds = explicit if lemmas is None else explicit.replaced(explicit.only(()), lemmas)
     derived = {predicate for stratum in strata for predicate in stratum.predicates}
-    facts = given.only(
-        [p for p in given.predicates() if not any(covers(d, p) for d in derived)]
+    facts = seeds.only(
+        [p for p in seeds.predicates() if not any(covers(d, p) for d in derived)]
     )  # I
     for number, stratum in enumerate(strata, 1):
         nonrecursive = compile_all(stratum.nonrecursive)
         recursive = compile_all(stratum.recursive)
 
         # Δ := (E ∩ Oˢ) ∪ Πˢₙᵣ[I]
-        delta = given.only(stratum.predicates)
+        delta = seeds.only(stratum.predicates)
         once = nonrecursive + [rule for rule in recursive if rule.reads_wide]
         if once:
             step = engine.derive(once, facts)
@@ -114,8 +114,7 @@ def materialize_strata(
         if recursive and len(delta):
             parts: Sequence[Module[F]] = [SemiNaive(recursive)]
             if modules:
-                parts = recognized(recursive, engine.dictionary)
+                parts = recognize_modules(recursive, engine.dictionary)
                 used += parts
-            found = close(parts, engine, facts, delta, statistics, on_round)
-            facts = facts.union(found)
+            facts = facts.union(close(parts, engine, facts, delta, statistics, on_round))
     return Materialization(facts, explicit, statistics, used)

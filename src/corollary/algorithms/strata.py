@@ -1,4 +1,4 @@
-"""A program compiled for maintenance: strata, and which of them a change reaches."""
+"""A program compiled for maintenance: its strata, and which of them a change affects."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from weakref import ReferenceType, ref
 
 from corollary.algorithms.aggregates import Aggregation, without_aggregates
 from corollary.algorithms.modular.framework import Module, SemiNaive
-from corollary.algorithms.modular.recognize import recognized
+from corollary.algorithms.modular.recognize import recognize_modules
 from corollary.algorithms.tuning import tuning
-from corollary.core.compile import TRIPLES, TYPES, CompiledRule, compile_rule, covers, home
+from corollary.core.compile import (
+    TRIPLES,
+    TYPES,
+    CompiledRule,
+    compile_rule,
+    covers,
+    narrow_predicate,
+)
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.lang.stratify import Predicate, Stratum, stratify
@@ -24,7 +31,7 @@ ModuleKey = tuple[type, frozenset[CompiledRule], frozenset[CompiledRule]]
 
 @dataclass(frozen=True, eq=False)
 class CompiledStratum:
-    """The rules of a stratum in numbers. A stratum has rules or aggregations, not both."""
+    """The compiled rules of a stratum: either rules or aggregations, not both."""
 
     source: Stratum
     predicates: frozenset[Predicate]
@@ -35,20 +42,20 @@ class CompiledStratum:
 
     @cached_property
     def rules(self) -> tuple[CompiledRule, ...]:
-        """All but the aggregations."""
+        """All rules except the aggregations."""
         return self.nonrecursive + self.recursive
 
     @cached_property
     def reads(self) -> frozenset[Predicate]:
         """The predicates of body atoms."""
-        found = {p.predicate for rule in self.rules for p in (*rule.body, *rule.negated)}
+        predicates = {p.predicate for rule in self.rules for p in (*rule.body, *rule.negated)}
         for aggregation in self.aggregations:
-            found |= {p.predicate for p in aggregation.touching.body}
-        return frozenset(found)
+            predicates |= {p.predicate for p in aggregation.affecting.body}
+        return frozenset(predicates)
 
     @cached_property
     def seeding(self) -> tuple[CompiledRule, ...]:
-        """The rules that may have instances in lower strata alone: they begin its evaluation."""
+        """The rules that may have instances in lower strata alone; evaluation starts with them."""
         return self.nonrecursive + tuple(rule for rule in self.recursive if rule.reads_wide)
 
     @cached_property
@@ -62,54 +69,55 @@ class CompiledStratum:
 
     @cached_property
     def modules(self) -> tuple[Module[Any], ...]:
-        """The modules of the recursive rules; none if there would be no other than `SemiNaive`.
+        """The modules of the recursive rules, or none if `SemiNaive` would be the only one.
 
-        Nor are there any beside a crowd of other rules, which they would all be closed with again.
+        A stratum with many other recursive rules has no modules either: rebuilding a module closes
+        the whole stratum.
         """
         if not self.recursive:
             return ()
-        found = recognized(self.recursive, self.dictionary)
-        others = [len(module.rules) for module in found if isinstance(module, SemiNaive)]
-        if len(others) == len(found) or sum(others) > tuning.module_companion_rules_limit:
+        modules = recognize_modules(self.recursive, self.dictionary)
+        others = [len(module.rules) for module in modules if isinstance(module, SemiNaive)]
+        if len(others) == len(modules) or sum(others) > tuning.module_companion_rules_limit:
             return ()
-        return tuple(found)
+        return tuple(modules)
 
     @cached_property
     def modular(self) -> bool:
-        """Whether all recursive rules are in modules that can tell by what their facts differ."""
-        return bool(self.modules) and all(module.tells for module in self.modules)
+        """Whether all recursive rules are in modules that compute their own diff."""
+        return bool(self.modules) and all(module.computes_diff for module in self.modules)
 
     def key(self, module: Module[Any]) -> ModuleKey:
-        """What a module's state depends on: kind, rules, and others that derive the same."""
-        found = self._keys.get((type(module), module.rules))
-        if found is None:
+        """The key of a module's state: its type, its rules, and its competing rules."""
+        key = self._keys.get((type(module), module.rules))
+        if key is None:
             others = competing_rules(module, self.recursive)
-            found = type(module), frozenset(module.rules), frozenset(others)
-            self._keys[type(module), module.rules] = found
-        return found
+            key = type(module), frozenset(module.rules), frozenset(others)
+            self._keys[type(module), module.rules] = key
+        return key
 
     @cached_property
     def _keys(self) -> dict[tuple[type, tuple[CompiledRule, ...]], ModuleKey]:
         return {}
 
     def may_derive(self, predicate: Predicate) -> bool:
-        """Whether a body atom may read what the stratum derives."""
-        return any(p in self.predicates for p in _meeting(predicate)) or any(
+        """Whether a body atom of this predicate may match facts that the stratum derives."""
+        return any(p in self.predicates for p in with_wide(predicate)) or any(
             covers(predicate, derived) for derived in self.predicates
         )
 
 
 class CompiledStrata:
-    """The strata of a program, and an index from predicates to the strata that read them.
+    """The strata of a program, indexed by the predicates that they derive and read.
 
-    A stratum's number is its place in `strata`.
+    A stratum's number is its index in `strata`.
     """
 
     strata: list[CompiledStratum]
     compiled: dict[Rule, CompiledRule]
-    _base: ReferenceType[CompiledStrata] | None = None  # what it was changed from, and by what
-    _came: list[CompiledRule]
-    _went: list[CompiledRule]
+    _base: ReferenceType[CompiledStrata] | None = None  # the strata that `changed` started from
+    _added: list[CompiledRule]  # compared with `_base`
+    _removed: list[CompiledRule]
 
     def __init__(
         self,
@@ -134,7 +142,7 @@ class CompiledStrata:
     def changed(
         self, rules: Sequence[Rule], added: Sequence[Rule], removed: Sequence[Rule]
     ) -> CompiledStrata:
-        """The strata of other rules, which differ by these; what stays the same is shared.
+        """The strata of `rules`, which differ by `added` and `removed`; unchanged ones are shared.
 
         >>> from corollary.lang.program import Program
         >>> text = "b(?x) :- a(?x) . c(?x) :- b(?x) . d(?x) :- c(?x) . e(?x) :- d(?x) ."
@@ -160,17 +168,18 @@ class CompiledStrata:
         for rule in removed:
             new.compiled.pop(rule, None)
         new.compiled |= {rule: compile_rule(rule, self._dictionary) for rule in added}
-        new._came = [new.compiled[rule] for rule in added]
-        new._went = [self.compiled[rule] for rule in removed]
+        new._added = [new.compiled[rule] for rule in added]
+        new._removed = [self.compiled[rule] for rule in removed]
         new.strata, new._owner, new._readers = [], dict(self._owner), dict(self._readers)
-        gone, at = frozenset(removed), 0
-        for (first, end), more in cuts:
+        removed_rules, at = frozenset(removed), 0
+        for (first, end), new_rules in cuts:
             new.strata += self.strata[at:first]
             old = self.strata[first:end]
             for stratum in old:
-                new._leave(stratum)
-            for source in _restratified([stratum.source for stratum in old], gone, more):
-                new._enter(new._compile(source))
+                new._unregister(stratum)
+            sources = [stratum.source for stratum in old]
+            for source in _restratify(sources, removed_rules, new_rules):
+                new._append(new._compile(source))
             at = end
         new.strata += self.strata[at:]
         return new
@@ -178,88 +187,79 @@ class CompiledStrata:
     def _cuts(
         self, added: Sequence[Rule], removed: Sequence[Rule]
     ) -> list[tuple[tuple[int, int], list[Rule]]] | None:
-        """Which stretches of the strata are to be made again, and the rules that come there.
+        """The ranges of strata to restratify, each with its added rules.
 
-        None if all of them, because some atom is about all triples. The strata are in an order in
-        which dependencies go back; a rule that keeps to it changes its own stratum only, and one
-        that does not changes what lies between its head and what it reads. Predicates that were
-        not derived so far are put between what they read and what reads them.
+        None if all strata must be restratified, because some atom covers all triples. The strata
+        are in topological order: a rule that respects it changes its own stratum only; any other
+        rule changes all strata from its head to the last one it reads. Newly derived predicates
+        are placed between the strata that they read and those that read them.
         """
-        heads = [home(rule.head) for rule in (*added, *removed)]
-        reads = {rule: [home(atom) for atom, _ in rule.atoms()] for rule in added}
+        heads = [narrow_predicate(rule.head) for rule in (*added, *removed)]
+        reads = {rule: [narrow_predicate(atom) for atom, _ in rule.atoms()] for rule in added}
         if any(wide in self._readers or wide in self._owner for wide in (TRIPLES, TYPES)) or any(
             predicate in (TRIPLES, TYPES)
-            for found in (heads, *reads.values())
-            for predicate in found
+            for predicates in (heads, *reads.values())
+            for predicate in predicates
         ):
             return None
         if any(isinstance(part, Aggregate) for rule in (*added, *removed) for part in rule.body):
             return None
         number, owner = self._numbers, self._owner
-        spans: list[tuple[int, int]] = []
+        cuts: list[tuple[tuple[int, int], list[Rule]]] = []
         fresh: list[Rule] = []
         latest, earliest = -1, len(self.strata)
         for rule in removed:
-            place = number[owner[home(rule.head)]]
-            spans.append((place, place + 1))
+            place = number[owner[narrow_predicate(rule.head)]]
+            cuts.append(((place, place + 1), []))
         for rule in added:
-            places = [number[owner[p]] for p in reads[rule] if p in owner]
-            last = max(places, default=-1)
-            head = owner.get(home(rule.head))
+            last = max((number[owner[p]] for p in reads[rule] if p in owner), default=-1)
+            head = owner.get(narrow_predicate(rule.head))
             if head is None:
                 fresh.append(rule)
                 latest = max(latest, last)
-                readers = self._readers.get(home(rule.head), ())
+                readers = self._readers.get(narrow_predicate(rule.head), ())
                 earliest = min([earliest, *(number[reader] for reader in readers)])
             else:
-                place = number[head]
-                spans.append((place, max(place, last) + 1))
-        new_heads = {home(rule.head) for rule in fresh}
+                cuts.append(((number[head], max(number[head], last) + 1), [rule]))
+        new_heads = {narrow_predicate(rule.head) for rule in fresh}
         for rule in added:
-            # An older predicate that is to read a new one counts as a reader of it.
-            head = owner.get(home(rule.head))
+            # An existing predicate that will read a new one counts as its reader.
+            head = owner.get(narrow_predicate(rule.head))
             if head is not None and any(p in new_heads for p in reads[rule]):
                 earliest = min(earliest, number[head])
         if fresh:
-            group = (earliest, latest + 1) if earliest <= latest else (latest + 1, latest + 1)
-            spans.append(group)
-        merged: list[tuple[int, int]] = []
-        for first, end in sorted(spans):
-            if merged and first < merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            cuts.append(((min(earliest, latest + 1), latest + 1), fresh))
+        merged: list[tuple[tuple[int, int], list[Rule]]] = []
+        for (first, end), rules in sorted(cuts, key=lambda cut: cut[0]):
+            if merged and first < merged[-1][0][1]:
+                (start, other_end), others = merged[-1]
+                others.extend(rules)
+                merged[-1] = ((start, max(end, other_end)), others)
             else:
-                merged.append((first, end))
-        cuts: list[tuple[tuple[int, int], list[Rule]]] = [(span, []) for span in merged]
-        for rule in added:
-            head = owner.get(home(rule.head))
-            place = group[0] if head is None else number[head]
-            for (first, end), more in cuts:
-                if first <= place < end or (head is None and first == place == end):
-                    more.append(rule)
-                    break
-        return cuts
+                merged.append(((first, end), rules))
+        return merged
 
     def difference(self, other: CompiledStrata) -> tuple[list[CompiledRule], list[CompiledRule]]:
-        """The rules that the other strata do not have, and those that only they have."""
+        """The rules missing from the other strata, and those missing from these."""
         if self._base is not None and self._base() is other:
-            return self._came, self._went
+            return self._added, self._removed
         mine, others = self.compiled, other.compiled
         return (
             [compiled for rule, compiled in mine.items() if rule not in others],
             [compiled for rule, compiled in others.items() if rule not in mine],
         )
 
-    def _leave(self, stratum: CompiledStratum) -> None:
+    def _unregister(self, stratum: CompiledStratum) -> None:
         for predicate in stratum.predicates:
             del self._owner[predicate]
         for predicate in stratum.reads:
-            left = tuple(other for other in self._readers[predicate] if other is not stratum)
-            if left:
-                self._readers[predicate] = left
+            readers = tuple(other for other in self._readers[predicate] if other is not stratum)
+            if readers:
+                self._readers[predicate] = readers
             else:
                 del self._readers[predicate]
 
-    def _enter(self, stratum: CompiledStratum) -> None:
+    def _append(self, stratum: CompiledStratum) -> None:
         self.strata.append(stratum)
         self._owner |= dict.fromkeys(stratum.predicates, stratum)
         for predicate in stratum.reads:
@@ -285,14 +285,14 @@ class CompiledStrata:
 
     @property
     def sources(self) -> list[Stratum]:
-        """The strata in terms."""
+        """The uncompiled strata."""
         return [stratum.source for stratum in self.strata]
 
     def owner(self, predicate: Predicate) -> int | None:
         """The stratum whose rules may derive facts of a narrow predicate."""
-        for found in _meeting(predicate):
-            if found in self._owner:
-                return self._numbers[self._owner[found]]
+        for candidate in with_wide(predicate):
+            if candidate in self._owner:
+                return self._numbers[self._owner[candidate]]
         return None
 
     def readers(self, predicates: Iterable[Predicate]) -> set[int]:
@@ -300,12 +300,12 @@ class CompiledStrata:
         return {
             self._numbers[stratum]
             for predicate in predicates
-            for found in _meeting(predicate)
-            for stratum in self._readers.get(found, ())
+            for candidate in with_wide(predicate)
+            for stratum in self._readers.get(candidate, ())
         }
 
-    def concerned(self, facts: Facts) -> int:
-        """The number of facts that some rule may read or derive."""
+    def count_relevant(self, facts: Facts) -> int:
+        """Count the facts that some rule may read or derive."""
         if len(facts) <= tuning.counted_together_facts_limit:
             return len(facts)
         return len(
@@ -313,20 +313,20 @@ class CompiledStrata:
                 [
                     predicate
                     for predicate in facts.predicates()
-                    if any(p in self._readers or p in self._owner for p in _meeting(predicate))
+                    if any(p in self._readers or p in self._owner for p in with_wide(predicate))
                 ]
             )
         )
 
     def kinds(self, *, modules: bool) -> dict[CompiledRule, str]:
-        """Whether each rule is nonrecursive, recursive, or recursive in a stratum with modules."""
-        found: dict[CompiledRule, str] = {}
+        """Classify rules as nonrecursive, recursive, or modular: recursive in a modular stratum."""
+        kinds: dict[CompiledRule, str] = {}
         for stratum in self.strata:
-            found |= dict.fromkeys(stratum.nonrecursive, "nonrecursive")
+            kinds |= dict.fromkeys(stratum.nonrecursive, "nonrecursive")
             kind = "modular" if modules and stratum.modules else "recursive"
-            found |= dict.fromkeys(stratum.recursive, kind)
-            found |= {aggregation.rule: "nonrecursive" for aggregation in stratum.aggregations}
-        return found
+            kinds |= dict.fromkeys(stratum.recursive, kind)
+            kinds |= {aggregation.rule: "nonrecursive" for aggregation in stratum.aggregations}
+        return kinds
 
     @cached_property
     def derived(self) -> frozenset[Predicate]:
@@ -334,22 +334,22 @@ class CompiledStrata:
         return frozenset(self._owner)
 
 
-def _restratified(
-    strata: Sequence[Stratum], gone: frozenset[Rule], more: Sequence[Rule]
+def _restratify(
+    strata: Sequence[Stratum], removed: frozenset[Rule], added: Sequence[Rule]
 ) -> Sequence[Stratum]:
-    """Strata without some rules and with others; one of a single predicate stays what it is."""
+    """Stratify again with changed rules; the only stratum of a single predicate is edited."""
     predicates = {predicate for stratum in strata for predicate in stratum.predicates}
-    if len(predicates) != 1 or any(home(rule.head) not in predicates for rule in more):
-        return stratify([*(r for s in strata for r in s.rules if r not in gone), *more])
+    if len(predicates) != 1 or any(narrow_predicate(rule.head) not in predicates for rule in added):
+        return stratify([*(r for s in strata for r in s.rules if r not in removed), *added])
     [old], [predicate] = strata, predicates
-    found: tuple[list[Rule], list[Rule]] = [], []
-    for each, rules in zip(found, (old.nonrecursive, old.recursive), strict=True):
-        each += [rule for rule in rules if rule not in gone]
-    for rule in more:
-        found[any(home(atom) == predicate for atom, _ in rule.atoms())].append(rule)
-    if not any(found):
+    nonrecursive = [rule for rule in old.nonrecursive if rule not in removed]
+    recursive = [rule for rule in old.recursive if rule not in removed]
+    for rule in added:
+        is_recursive = any(narrow_predicate(atom) == predicate for atom, _ in rule.atoms())
+        (recursive if is_recursive else nonrecursive).append(rule)
+    if not nonrecursive and not recursive:
         return ()
-    return (Stratum(old.predicates, tuple(found[0]), tuple(found[1])),)
+    return (Stratum(old.predicates, tuple(nonrecursive), tuple(recursive)),)
 
 
 def competing_rules(module: Module[Any], rules: Iterable[CompiledRule]) -> list[CompiledRule]:
@@ -360,20 +360,24 @@ def competing_rules(module: Module[Any], rules: Iterable[CompiledRule]) -> list[
 
 
 def reading(rules: Sequence[CompiledRule], *changes: Facts) -> list[CompiledRule]:
-    """The rules that read predicates of changed facts; costs what the rules read."""
-    read = {p.predicate for rule in rules for p in (*rule.body, *rule.negated)}
-    changed = {predicate for facts in changes for predicate in facts.only(read).predicates()}
-    met = {wide for predicate in changed for wide in _meeting(predicate)}
+    """Select the rules that read changed predicates; linear in what the rules read."""
+    changed = [predicate for facts in changes for predicate in facts.predicates()]
+    if len(changed) > len(rules):
+        read = {p.predicate for rule in rules for p in (*rule.body, *rule.negated)}
+        changed = [predicate for facts in changes for predicate in facts.only(read).predicates()]
+    affected = {wide for predicate in changed for wide in with_wide(predicate)}
     return [
         rule
         for rule in rules
-        if any(p.predicate in met for p in rule.body)
-        or any(p.predicate in met for p in rule.negated)
+        if any(p.predicate in affected for p in rule.body)
+        or any(p.predicate in affected for p in rule.negated)
     ]
 
 
-def _meeting(predicate: Predicate) -> tuple[Predicate, ...]:
-    """A narrow predicate, and the wide ones that it belongs to."""
-    if predicate.relation != TRIPLE or predicate.property is None:
+def with_wide(predicate: Predicate) -> tuple[Predicate, ...]:
+    """A predicate and the wide ones that cover it."""
+    if predicate.relation != TRIPLE or predicate is TRIPLES:
         return (predicate,)
-    return (predicate, TYPES, TRIPLES) if predicate.property == TYPE else (predicate, TRIPLES)
+    if predicate.property == TYPE and predicate is not TYPES:
+        return (predicate, TYPES, TRIPLES)
+    return (predicate, TRIPLES)

@@ -9,60 +9,61 @@ from corollary.core.tuning import register, threshold
 
 @dataclass
 class AlgorithmThresholds:
-    """Sizes at which an update or a search proceeds in another way."""
+    """Sizes at which an update or a search changes its strategy."""
 
     # Strata and modules
     module_companion_rules_limit: int = threshold(
         64,
         "rules",
-        # Under RDFS, where data derive axioms, the rules specialized for an ontology are one
-        # stratum of 600 rules: an update takes 45 ms without modules, and 225 ms with them.
-        "a stratum with more rules outside its modules has no modules",
+        # Measured: under RDFS, where data derive axioms, the rules specialized for an ontology
+        # form one stratum of 600 rules; an update takes 45 ms without modules, and 225 ms with
+        # them.
+        "a stratum with more rules outside its modules does not use modules",
     )
     counted_together_facts_limit: int = threshold(
-        100, "facts", "up to this many changed facts count as relevant without a look"
+        100, "facts", "up to this many changed facts count as relevant without a check"
     )
-    module_given_ratio: int = threshold(
-        4, "times", "a module needs this many times the facts that other rules give it", minimum=1
+    module_external_ratio: int = threshold(
+        4, "times", "a module needs this many times as many facts as its external facts", minimum=1
     )
-    module_given_facts_minimum: int = threshold(
-        10_000, "facts", "or this many times fewer given facts than this"
+    module_external_facts_minimum: int = threshold(
+        10_000, "facts", "smaller modules may have external facts as if they had this many"
     )
     module_change_facts: int = threshold(
-        5_000, "facts", "one change costs as much as closing this many facts of the stratum again"
+        5_000, "facts", "one change costs as much as rebuilding this many facts of the stratum"
     )
 
     # The choice of an algorithm
     rematerialize_changes_minimum: int = threshold(
-        100, "facts", "up to this many changed facts, nothing is rematerialized"
+        100, "facts", "up to this many changed facts, updates never rematerialize"
     )
     change_cost_facts: int = threshold(
-        48, "facts", "a changed fact costs an update as much as deriving this many"
+        48, "facts", "an update spends as much on a changed fact as on deriving this many"
     )
     rematerialize_cost_facts: int = threshold(
         20_000, "facts", "rematerialization costs at least as much as deriving this many"
     )
     hard_search_facts_limit: int = threshold(
-        1024, "facts", "checked beyond the allowance of all goals, before DRed enters"
+        1024, "facts", "checked beyond the allowance of all goals before DRed enters the race"
     )
     goal_checked_facts_allowance: int = threshold(
-        8, "facts", "that a goal may need to be decided without counting as hard"
+        8, "facts", "checked per goal without counting as hard"
     )
     backward_batch_facts: int = threshold(
-        1024, "facts", "whose instances Backward/Forward looks at in one step", minimum=4
+        1024, "facts", "whose instances Backward/Forward explores in one step", minimum=4
     )
 
     # Proofs
     proof_heads_batch: int = threshold(
-        64, "heads", "whose instances a search for a proof looks for at once", minimum=1
+        64, "heads", "whose instances a proof search collects at once", minimum=1
     )
     proof_rule_instances_limit: int = threshold(
-        1000, "instances", "of a rule, among which one is chosen for a proof", minimum=1
+        1000, "instances", "per rule, from which a proof chooses one", minimum=1
     )
 
     # Hybrid reasoning
     hybrid_plans_limit: int = threshold(
-        512, "plans", "kinds of queries whose rewritten rules are cached", minimum=1
+        512, "plans", "query shapes whose rewritten rules are cached", minimum=1
     )
 
 

@@ -1,22 +1,22 @@
-"""`corollary apply`: replay a script of commits, and print what each changes."""
+"""`corollary apply`: replay a script of commits and print the changes of each."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corollary.algorithms.maintain import ALGORITHMS, Maintainer
-from corollary.cli.arguments import add_input_limit, add_resources
-from corollary.cli.progress import Limits, Progress
+from corollary.algorithms.registry import ALGORITHMS
+from corollary.cli import arguments
+from corollary.cli.output import print_json
+from corollary.cli.progress import Progress
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
-from corollary.core.engine import Facts
+from corollary.core.engine import Engine, Facts
 from corollary.core.notices import Notices, gathering
 from corollary.core.tables import decode, encode
 from corollary.errors import (
@@ -28,16 +28,17 @@ from corollary.errors import (
     Source,
 )
 from corollary.files.facts import Table
-from corollary.knowledge_base.engines import ENGINES, encoded, make_engine
 from corollary.knowledge_base.folders import read_folder
+from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.script import ScriptCommit, parse_script
+from corollary.reasoning.engines import encoded, make_engine
 
-_SMALL = 10_000  # facts below which a comparison is tried before it is measured
-_TRIED = 4  # commits of it that are tried
+_WARM_UP_FACTS_LIMIT = 10_000  # facts; larger comparisons have no warm-up run
+_WARM_UP_COMMITS = 4  # commits of a warm-up run
 
-# The columns of Table 2 of Motik et al. 2015: what is counted, and under which name.
+# The columns of Table 2 of Motik et al. 2015: counters and their names.
 TABLE = (
     ("|D|", "considered", ("overdeleted", "unsure")),
     ("DR2", "derivations", ("overdeletion",)),
@@ -50,71 +51,58 @@ TABLE = (
 )
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "apply",
-        help="replay a script of changes of facts and rules",
-        description="Materialize a program, then apply the commits of a script one after the other"
-        " and print the facts that each inserts (+) and deletes (-).",
-        epilog="A script holds statements such as\n"
+def add_arguments(parser: arguments.Parser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Materialize a program, then apply the commits of a script one after the other"
+        " and print the facts that each inserts (+) and deletes (-)."
+    )
+    parser.epilog = (
+        "A script holds statements such as\n"
         '  insert edge("a", "b"), edge("b", "c") ;\n'
         '  delete edge("a", "b") ;\n'
         "  add rule path(?x, ?z) :- edge(?x, ?y), path(?y, ?z) . ;\n"
         "  remove rule path(?x, ?y) :- edge(?x, ?y) . ;\n"
-        "  commit ;",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "  commit ;"
     )
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("program", metavar="PROGRAM.dl", help="rules and facts")
     parser.add_argument("--updates", metavar="SCRIPT", required=True, help="the script of commits")
     parser.add_argument(
         "--facts", metavar="DIR", help="folder with facts, as for 'corollary run --facts'"
     )
-    parser.add_argument(
-        "--algorithm",
-        choices=ALGORITHMS,
-        default="auto",
-        help="how the materialization is kept up to date (default: auto)",
-    )
+    arguments.add_algorithm(parser, "the maintenance algorithm")
     parser.add_argument(
         "--compare",
         action="store_true",
-        help="run the script with every algorithm and print a table of what each did; they must"
-        " all agree",
+        help="run the script with every algorithm and print a table of their work; their results"
+        " must agree",
     )
     parser.add_argument(
         "--coarse-strata",
         action="store_true",
-        help="as few strata as negation allows, so that algorithms work as without strata",
+        help="use as few strata as negation allows",
     )
     parser.add_argument(
         "--no-modules",
         action="store_true",
-        help="derive transitive relations by their rules where everything is derived",
+        help="derive transitive relations by their rules, not by algorithms of their own",
     )
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="after every commit derive and count everything again, and compare",
+        help="after every commit, rematerialize and compare facts and counters",
     )
-    parser.add_argument(
-        "--engine",
-        choices=ENGINES,
-        default="columnar",
-        help="columnar or spark (default: columnar)",
-    )
-    add_resources(parser)
-    add_input_limit(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object for each commit, on a line"
-    )
+    arguments.add_engine(parser, "columnar", help_="columnar or spark (default: columnar)")
+    arguments.add_resources(parser)
+    arguments.add_input_limit(parser)
+    arguments.add_output(parser, json="print one JSON object for each commit, on a line")
     parser.set_defaults(command=apply)
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What a commit did under one algorithm: facts as text, in order."""
+    """The changes of a commit under one algorithm, as text in order."""
 
     inserted: list[str]
     deleted: list[str]
@@ -122,7 +110,7 @@ class Applied:
 
 
 class Replay:
-    """A maintainer that takes commits as the rule language writes them."""
+    """A knowledge base that replays the commits of a script."""
 
     def __init__(
         self,
@@ -132,70 +120,72 @@ class Replay:
         options: argparse.Namespace,
         progress: Progress,
     ) -> None:
-        self.dictionary = Dictionary()
-        self.engine = make_engine(
+        dictionary = Dictionary()
+        engine: Engine[Facts] = make_engine(
             options.engine,
-            self.dictionary,
+            dictionary,
             threads=options.threads,
             limit_memory=options.limit_memory,
         )
-        explicit = self.engine.facts(encoded(program, tables, self.dictionary))
-        self.maintainer = Maintainer(
-            program.without_facts(),
-            explicit,
-            self.engine,
+        settings = Settings(
             algorithm=algorithm,
-            coarse=options.coarse_strata,
             modules=not options.no_modules,
-            on_progress=progress,
+            coarse=options.coarse_strata,
+            specialize=False,
+        )
+        explicit = engine.facts(encoded(program, tables, dictionary))
+        self.state = KnowledgeState.derive(
+            program, explicit, engine, settings, on_progress=progress
         )
         self.verify: bool = options.verify
         self.printer = Printer(program.prefixes)
 
     def apply(self, commit: ScriptCommit) -> Applied:
         """Apply a commit."""
-        _refuse_unknown_rules(commit, self.maintainer.program, self.printer)
-        before = len(self.maintainer.explicit)
+        reasoner, engine = self.state.reasoner, self.state.engine
+        _refuse_unknown_rules(commit, reasoner.program, self.printer)
+        before = len(reasoner.explicit)
         changes = Changes(
-            self.engine.facts(encode(commit.inserted, self.dictionary)),
-            self.engine.facts(encode(commit.deleted, self.dictionary)),
+            engine.facts(encode(commit.inserted, engine.dictionary)),
+            engine.facts(encode(commit.deleted, engine.dictionary)),
             commit.added,
             commit.removed,
         )
-        gone = len(changes.deleted.intersection(self.maintainer.explicit))
+        deleted = len(changes.deleted.intersection(reasoner.explicit))
         started = time.perf_counter()
-        done = self.maintainer.update(changes)
+        done = reasoner.update(changes)
         spent = time.perf_counter() - started
         if self.verify:
-            self.maintainer.verify()
-        assert done.statistics is not None, "an update has statistics"
-        explicit = len(self.maintainer.explicit)
+            reasoner.verify()
+        statistics = done.statistics
+        assert statistics is not None, "an update has statistics"
+        explicit = len(reasoner.explicit)
         return Applied(
             self._written(done.inserted),
             self._written(done.deleted),
             {
-                "algorithm": done.statistics.algorithm,
-                "reason": done.statistics.reason,
+                "algorithm": statistics.algorithm,
+                "reason": statistics.reason,
                 "explicit": explicit,
-                "explicit_inserted": explicit - before + gone,
-                "explicit_deleted": gone,
-                "facts": len(self.maintainer.facts),
+                "explicit_inserted": explicit - before + deleted,
+                "explicit_deleted": deleted,
+                "facts": len(reasoner.facts),
                 "inserted": len(done.inserted),
                 "deleted": len(done.deleted),
-                "rounds": done.statistics.rounds,
-                "derivations": done.statistics.derivations,
-                "considered": done.statistics.considered,
+                "rounds": statistics.rounds,
+                "derivations": statistics.derivations,
+                "considered": statistics.considered,
                 "seconds": {"update": round(spent, 6)},
             },
         )
 
     def _written(self, facts: Facts) -> list[str]:
-        return sorted(map(self.printer.atom, decode(facts, self.dictionary)))
+        return sorted(map(self.printer.atom, decode(facts, self.state.dictionary)))
 
 
 def apply(options: argparse.Namespace) -> None:
-    """Replay the script; print the changes and what was done."""
-    progress = Progress(Limits.of(options), quiet=options.quiet)
+    """Replay the script; print the changes and statistics."""
+    progress = Progress.of(options)
     with progress.watched():
         program = Program.load(options.program)
         commits = parse_script(Source.read(options.updates), program)
@@ -224,13 +214,8 @@ def apply(options: argparse.Namespace) -> None:
 
 def _print_commit(number: int, done: Applied, options: argparse.Namespace) -> None:
     if options.json:
-        report = {
-            "commit": number,
-            "inserted": done.inserted,
-            "deleted": done.deleted,
-            "statistics": done.statistics,
-        }
-        print(json.dumps(report, ensure_ascii=False), flush=True)
+        report = {"commit": number, "inserted": done.inserted, "deleted": done.deleted}
+        print_json(report | {"statistics": done.statistics})
         return
     print(f"commit {number}")
     for line in [*(f"+ {fact}" for fact in done.inserted), *(f"- {fact}" for fact in done.deleted)]:
@@ -250,19 +235,21 @@ def _print_commit(number: int, done: Applied, options: argparse.Namespace) -> No
 
 def _compare(
     program: Program,
-    commits: Iterable[ScriptCommit],
+    commits: Sequence[ScriptCommit],
     tables: list[Table],
     options: argparse.Namespace,
     progress: Progress,
 ) -> None:
-    """Every algorithm on the same commits; prints a table, fails if two differ."""
-    commits = list(commits)
-    if len(program.facts) + sum(len(t.columns[0].indices) for t in tables if t.columns) < _SMALL:
-        # Loading a compiled kernel takes longer than a small update: once before times are taken.
+    """Run every algorithm on the same commits; print a table, and fail if two results differ."""
+    if (
+        len(program.facts) + sum(len(t.columns[0].indices) for t in tables if t.columns)
+        < _WARM_UP_FACTS_LIMIT
+    ):
+        # Warm up: loading a compiled kernel takes longer than a small update.
         for algorithm in ALGORITHMS:
             with contextlib.suppress(CorollaryError):
                 trial = Replay(program, tables, algorithm, options, progress)
-                for commit in commits[:_TRIED]:
+                for commit in commits[:_WARM_UP_COMMITS]:
                     trial.apply(commit)
     replays: dict[str, Replay | str] = {}
     for algorithm in ALGORITHMS:
@@ -288,7 +275,7 @@ def _compare(
         if options.json:
             found = {name: applied.statistics for name, applied in done.items()}
             report = {"commit": number, "inserted": first.inserted, "deleted": first.deleted}
-            print(json.dumps(report | {"algorithms": found}, ensure_ascii=False), flush=True)
+            print_json(report | {"algorithms": found})
         rows += [_row(number, applied.statistics) for applied in done.values()]
     if not options.json:
         _print_table(rows)
@@ -310,10 +297,10 @@ def _row(number: int, found: dict[str, Any]) -> dict[str, str]:
     for title, kind, phases in TABLE:
         counts = [found[kind][phase] for phase in phases if phase in found[kind]]
         row[title] = f"{sum(counts):,}" if counts else "-"
-    row["rules, anew"] = "-"
+    row["rules, full"] = "-"
     other = found["derivations"]
     if "rule removal" in other or "materialization" in other:
-        row["rules, anew"] = f"{other.get('rule removal', 0) + other.get('materialization', 0):,}"
+        row["rules, full"] = f"{other.get('rule removal', 0) + other.get('materialization', 0):,}"
     return row
 
 
@@ -331,7 +318,7 @@ def _print_table(rows: list[dict[str, str]]) -> None:
 
 
 def _refuse_unknown_rules(commit: ScriptCommit, program: Program, printer: Printer) -> None:
-    """A rule that is not there cannot be removed: say where the script asks for it."""
+    """Reject removals of rules that do not exist, with their place in the script."""
     problems = [
         Diagnostic("E307", f"the program has no rule {printer.rule(rule)}", rule.span)
         for rule in commit.removed

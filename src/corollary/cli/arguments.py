@@ -1,22 +1,124 @@
-"""What arguments of several commands look like, and what they mean."""
+"""Arguments that several commands share, and their types."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from corollary.knowledge_base.rules import NO_RULES
-from corollary.rdf.rulesets import RULE_SETS
-from corollary.rdf.triples import Skipped
+if TYPE_CHECKING:
+    from corollary.store.places import Place
 
-_SAMPLES = 3  # statements that were skipped, of which a terminal shows the place
+OWL_RL = "owl-rl"  # the default for files without rules
+
+Parser = argparse.ArgumentParser
 
 
-def add_resources(parser: argparse.ArgumentParser) -> None:
-    """The flags for threads, time and memory."""
+def add_store(
+    parser: Parser, help_: str = "the folder of a store, or its address (s3://…)"
+) -> None:
+    """Add the arguments for the place of a store."""
+    parser.add_argument("store", metavar="STORE", help=help_)
+    add_storage_options(parser)
+
+
+def add_storage_options(parser: Parser) -> None:
+    """Add the flag for the options of an object store."""
+    parser.add_argument(
+        "--storage-option",
+        type=storage_option,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the object store at an address, besides the environment, such as"
+        " AWS_ENDPOINT_URL=https://…; may be given several times",
+    )
+
+
+def place_of(options: argparse.Namespace, store: str | None = None) -> Place:
+    """Return the place of the command's store, or of another one, with the storage options."""
+    from corollary.store.places import store_path  # loads PyArrow
+
+    return store_path(store or options.store, dict(options.storage_option))
+
+
+def add_version(parser: Parser) -> None:
+    """Add the flag for an older version."""
+    parser.add_argument(
+        "--at-version", type=natural, metavar="N", help="an older version (default: the newest)"
+    )
+
+
+def add_sources(parser: Parser, before: str = "") -> None:
+    """Add the argument for files of any kind."""
+    files = "RDF files, .dl files, tables of facts, folders and patterns"
+    parser.add_argument("sources", nargs="+", metavar="FILE", help=before + files)
+
+
+def add_engine(parser: Parser, default: str | None, *others: str, help_: str = "") -> None:
+    """Add the flag for the engine; without a default, the command chooses."""
+    from corollary.reasoning.engines import ENGINES  # loads the engines
+
+    parser.add_argument("--engine", choices=(*ENGINES, *others), default=default, help=help_)
+
+
+def add_spark(parser: Parser, default: str) -> None:
+    """Add the flags for the engine, and for where Spark runs."""
+    help_ = f"columnar (in process) or spark (default: {default})"
+    add_engine(parser, None, help_=help_)
+    parser.add_argument(
+        "--master", metavar="URL", help="where Spark runs (default: this machine, all cores)"
+    )
+
+
+def add_equality(parser: Parser) -> None:
+    """Add the flag for the treatment of equal terms."""
+    from corollary.knowledge_base.base import EQUALITY  # loads the engines
+
+    parser.add_argument(
+        "--equality",
+        choices=EQUALITY,
+        default=EQUALITY[0],
+        help="equal terms: by the rules, or by one representative (default: %(default)s)",
+    )
+
+
+def add_materialize(parser: Parser) -> None:
+    """Add the flag for the patterns that a hybrid store materializes besides the schema."""
+    parser.add_argument(
+        "--materialize",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="with --mode hybrid: keep the answers to a pattern too, such as '[?x, <urn:p>, ?y]',"
+        " 'path(1, ?y)' or the name of a relation; may be given several times",
+    )
+
+
+def add_algorithm(parser: Parser, what: str) -> None:
+    """Add the flag for the maintenance algorithm."""
+    from corollary.algorithms.registry import ALGORITHMS  # loads the algorithms
+
+    parser.add_argument(
+        "--algorithm", choices=ALGORITHMS, default="auto", help=f"{what} (default: auto)"
+    )
+
+
+def add_message(parser: Parser) -> None:
+    """Add the flag for the message of a commit."""
+    parser.add_argument("--message", default="", metavar="TEXT", help="for the log")
+
+
+def add_proof_format(parser: Parser, flag: str, what: str) -> None:
+    """Add the flag for the format of a proof."""
+    parser.add_argument(
+        flag, choices=("tree", "json", "dot"), default="tree", help=f"{what} (default: tree)"
+    )
+
+
+def add_resources(parser: Parser) -> None:
+    """Add the flags for threads, time and memory."""
     parser.add_argument(
         "--threads",
         type=positive,
@@ -35,8 +137,12 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_rules(parser: argparse.ArgumentParser, default: str) -> None:
-    """The flags for rules by name, and for RDF with mistakes."""
+def add_rules(parser: Parser, default: str | None = None) -> None:
+    """Add the flags for rules by name, and for malformed RDF."""
+    from corollary.knowledge_base.rules import NO_RULES  # loads the engines
+    from corollary.rdf.rulesets import RULE_SETS
+
+    default = default or f"{OWL_RL}, or {NO_RULES} if a FILE is a .dl file"
     parser.add_argument(
         "--rules",
         action="append",
@@ -47,31 +153,61 @@ def add_rules(parser: argparse.ArgumentParser, default: str) -> None:
     add_on_error(parser)
 
 
-def add_on_error(parser: argparse.ArgumentParser) -> None:
-    """The flag for RDF with mistakes."""
+def rules_of(options: argparse.Namespace) -> Sequence[str]:
+    """Return the rules named by `--rules`, or the default for the sources."""
+    from corollary.knowledge_base.rules import NO_RULES
+
+    has_program = any(source.endswith(".dl") for source in options.sources)
+    return options.rules or [NO_RULES if has_program else OWL_RL]
+
+
+def add_on_error(parser: Parser) -> None:
+    """Add the flag for malformed RDF."""
     parser.add_argument(
         "--on-error",
         choices=("fail", "skip"),
         default="fail",
-        help="what to do with RDF statements that cannot be read: fail, or skip and report them"
+        help="on RDF statements that cannot be parsed: fail, or skip and report them"
         " (default: fail)",
     )
     add_input_limit(parser)
 
 
-def add_input_limit(parser: argparse.ArgumentParser) -> None:
-    """The flag for the size of input files."""
+def add_input_limit(parser: Parser) -> None:
+    """Add the flag for the size of input files."""
     parser.add_argument(
         "--limit-input-bytes",
         type=bytes_,
         metavar="SIZE",
-        help="refuse an input file that holds more bytes after decompression, such as 500M or 8G"
+        help="reject an input file of more bytes after decompression, such as 500M or 8G"
         " (default: 64G, and 250 times its size, for a compressed file; none for others)",
     )
 
 
+def add_output(
+    parser: Parser,
+    json: str = "print the report as JSON",
+    quiet: str = "no progress and no statistics",
+) -> None:
+    """Add the flags for output."""
+    parser.add_argument("--quiet", action="store_true", help=quiet)
+    parser.add_argument("--json", action="store_true", help=json)
+
+
+def storage_option(text: str) -> tuple[str, str]:
+    """Parse an option of an object store.
+
+    >>> storage_option("AWS_REGION=eu-west-1")
+    ('AWS_REGION', 'eu-west-1')
+    """
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, found {text}")
+    return key, value
+
+
 def positive(text: str) -> int:
-    """A number of at least 1."""
+    """Parse a number of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")
@@ -79,7 +215,7 @@ def positive(text: str) -> int:
 
 
 def natural(text: str) -> int:
-    """A number of at least 0.
+    """Parse a number of at least 0.
 
     >>> natural("0")
     0
@@ -91,7 +227,7 @@ def natural(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A time above 0."""
+    """Parse a time above 0."""
     number = float(text)
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"expected a time above 0, found {text}")
@@ -99,7 +235,7 @@ def seconds(text: str) -> float:
 
 
 def bytes_(text: str) -> int:
-    """A size such as 500M.
+    """Parse a size such as 500M.
 
     >>> bytes_("2K")
     2048
@@ -114,24 +250,14 @@ def bytes_(text: str) -> int:
         ) from None
 
 
-def describe_skipped(skipped: int, samples: Sequence[Skipped]) -> dict[str, Any]:
-    """What was skipped, as JSON has it: how many statements, and where the first ones are."""
-    return {"skipped": skipped, "samples": [sample._asdict() for sample in samples]}
-
-
-def print_skipped(skipped: int, samples: Sequence[Skipped]) -> None:
-    """The same on stderr."""
-    if skipped:
-        many = "statements" if skipped > 1 else "statement"
-        print(f"skipped: {skipped:,} {many} that cannot be read", file=sys.stderr)
-        for sample in samples[:_SAMPLES]:
-            print(f"  {sample}", file=sys.stderr)
-        if skipped > _SAMPLES:
-            print("  …", file=sys.stderr)
-
-
-def print_rows(rows: Sequence[tuple[str, str]]) -> None:
-    """Names and values in two columns, on stderr."""
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:<{width}}  {value}", file=sys.stderr)
+def add_number(
+    parser: Parser,
+    flag: str,
+    default: float,
+    help_: str,
+    parse: Callable[[str], float] = positive,
+    metavar: str = "N",
+) -> None:
+    """Add a flag for a number, by default one of at least 1."""
+    help_ += f" (default: {default:g})"
+    parser.add_argument(flag, type=parse, default=default, metavar=metavar, help=help_)

@@ -1,4 +1,4 @@
-"""A line at the foot of a terminal that says how far long work has come."""
+"""A progress bar in the last line of a terminal."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-_EVERY = 0.2  # seconds between two paintings
-_WIDTH = 24  # characters of the bar, in a terminal that has room for it
+_EVERY = 0.2  # seconds between two repaints
+_WIDTH = 24  # characters of the bar, if the terminal is wide enough
 _CLEAR = "\r\033[K"
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether somebody looks at the stream, and lines of it can be painted again."""
+    """Test whether the stream is a terminal whose lines can be repainted."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def has_colors(stream: TextIO) -> bool:
-    """Whether colors are welcome: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    """Test whether to use colors: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR")
 
 
 def painted(code: str, text: str, stream: TextIO) -> str:
-    """The text in a color of ANSI, where colors are welcome."""
+    """Color a text with an ANSI code, if colors are enabled."""
     return f"\033[{code}m{text}\033[0m" if has_colors(stream) else text
 
 
 class Bar:
-    """The stages of some work, and which of them are done; gone when the work is.
+    """A bar of the stages of some work and their completion; it disappears at the end.
 
-    A state that begins with the name of a stage and a colon says that the stage has ended; it stays
-    on the terminal as a line. Every other state is shown beside the bar only.
+    A state that begins with the name of a stage and a colon completes this stage, and remains on
+    the terminal as a line. All other states are shown only next to the bar.
     """
 
     def __init__(self, stages: Sequence[str] = ()) -> None:
@@ -58,7 +58,7 @@ class Bar:
         self._write(_CLEAR)
 
     def tell(self, state: str, share: float | None = None) -> None:
-        """The work has come this far; `share` of it is done, if that is known."""
+        """Report a state of the work; `share` is the completed fraction, if known."""
         name = state.partition(":")[0]
         with self._painting:
             self.share = share
@@ -75,7 +75,7 @@ class Bar:
             self._write(f"{_CLEAR}{self.line()}")
 
     def line(self) -> str:
-        """The bar, the stage and the state, as wide as the terminal.
+        """Format the bar, the stage and the state to the width of the terminal.
 
         >>> bar = Bar(["parse", "encode"])
         >>> bar.done = 1

@@ -1,4 +1,4 @@
-"""`corollary bench`: the benchmarks of a source checkout."""
+"""`corollary bench`: run the benchmarks of a source checkout."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import argparse
 import importlib.util
 import sys
 from pathlib import Path
-from typing import Any
 
 from corollary.errors import OperationFailed
 
 
-def add_arguments(commands: Any) -> None:
-    """The arguments of the command, which the benchmarks themselves understand."""
-    parser = commands.add_parser(
-        "bench",
-        help="run a benchmark, with peers where they are installed",
-        description="Run a benchmark of a source checkout; without a name, all at a small scale.",
-        add_help=False,
-        prefix_chars="\0",  # flags are for the benchmarks
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Forward all arguments, including flags such as `--help`, to the benchmarks."""
+    parser.description = (
+        "Run a benchmark of a source checkout; without a name, all at a small scale."
     )
-    parser.add_argument("arguments", nargs="*")
+    parser.prefix_chars = "\0"
+    parser.add_argument("arguments", nargs="*", help="a benchmark and its options")
     parser.set_defaults(command=bench, json=False)
 
 

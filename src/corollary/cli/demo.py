@@ -1,14 +1,14 @@
-"""The tour: what `make demo` shows.
+"""The guided tour of `make demo`.
 
-Each step prints the command that a user would type, and what it gives, with the time it took. The
-data are those of one university of LUBM, with its ontology; everything happens in a temporary
-folder.
+Each step prints the command that a user would type, its output and its running time. The data are
+one university of LUBM with its ontology; all files are in a temporary folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 import sys
 import tempfile
 import time
@@ -19,7 +19,7 @@ from corollary.cli.main import main
 
 UB = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 DEPARTMENT = "http://www.Department0.University0.edu"
-_COLORS = {"+ ": "32", "- ": "31"}  # of what comes and goes: green and red
+_COLORS = {"+ ": "32", "- ": "31"}  # insertions are green, deletions red
 
 PREFIXES = f"PREFIX ub: <{UB}> PREFIX d: <{DEPARTMENT}/>"
 STAFF = f"""{PREFIXES}
@@ -62,13 +62,13 @@ Where to go from here:
 
 
 def demo() -> int:
-    """Run the tour; the exit status is 1 if a step fails that should not."""
+    """Run the tour; the exit status is 1 if a step fails unexpectedly."""
     tour = Tour()
     with tempfile.TemporaryDirectory(prefix="corollary-demo-") as folder, contextlib.chdir(folder):
         for step in (_build, _ask, _change, _look_back, _on_demand, _datalog):
             step(tour)
     spent = time.perf_counter() - tour.started
-    print(f"\n{tour.bold(f'Done in {spent:.0f} s.')}\n\n{NEXT}", end="")
+    print(f"\n{tour.paint('1', f'Done in {spent:.0f} s.')}\n\n{NEXT}", end="")
     return 1 if tour.failed else 0
 
 
@@ -81,12 +81,8 @@ class Tour:
         self._number = 0
 
     def paint(self, code: str, text: str) -> str:
-        """Text in a color, where colors are welcome."""
+        """Color a text, if colors are enabled."""
         return painted(code, text, sys.stdout)
-
-    def bold(self, text: str) -> str:
-        """Text that stands out on a terminal."""
-        return self.paint("1", text)
 
     def title(self, text: str) -> None:
         """Begin a step."""
@@ -100,29 +96,21 @@ class Tour:
         print(self.paint("2", text.rstrip()), flush=True)
 
     def run(self, *arguments: str, fails: bool = False, long: bool = False) -> None:
-        """Run a command; `fails` where its failure is what is shown.
+        """Run a command; `fails` marks a step that demonstrates a failure.
 
-        A `long` one shows how far it is; what others print is shown at their end, in colors.
+        A `long` command shows its progress; the output of others is shown in color at their end.
         """
-        print(f"{self.paint('32', '$')} {self.bold(_shown(arguments))}", flush=True)
+        command = shlex.join(["corollary", *map(str.strip, arguments)])
+        print(f"{self.paint('32', '$')} {self.paint('1', command)}", flush=True)
         started = time.perf_counter()
-        kept = io.BytesIO()
-        output = sys.stdout if long else io.TextIOWrapper(kept, "utf-8", write_through=True)
+        buffer = io.BytesIO()
+        output = sys.stdout if long else io.TextIOWrapper(buffer, "utf-8", write_through=True)
         with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
-            status = main(arguments)  # messages stand where they belong
-        for line in kept.getvalue().decode().splitlines():
+            status = main(arguments)  # in process, to keep messages in order
+        for line in buffer.getvalue().decode().splitlines():
             print(self.paint(_COLORS[line[:2]], line) if line[:2] in _COLORS else line)
         print(self.paint("2", f"({time.perf_counter() - started:.2f} s)"), flush=True)
         self.failed |= bool(status) != fails
-
-
-def _shown(arguments: tuple[str, ...]) -> str:
-    return " ".join(["corollary", *(_quoted(argument) for argument in arguments)])
-
-
-def _quoted(argument: str) -> str:
-    plain = argument and not set(argument) & set(" \n'\"{}[]<>?|&;")
-    return argument if plain else "'" + argument.strip() + "'"
 
 
 def _build(tour: Tour) -> None:
@@ -157,20 +145,20 @@ def _change(tour: Tour) -> None:
 
 
 def _look_back(tour: Tour) -> None:
-    tour.title("Time travel: every change is a version, which can be compared and asked")
+    tour.title("Time travel: every change is a version, which can be compared and queried")
     tour.run("log", "univ.store")
     tour.run("diff", "univ.store", "2", "3")
     tour.run("query", "univ.store", ANN, "--at-version", "2")
 
 
 def _on_demand(tour: Tour) -> None:
-    tour.title("Hybrid: only the schema is closed, answers are derived when they are asked for")
+    tour.title("Hybrid: only the schema is closed, answers are derived on demand")
     tour.run("build", "hybrid.store", "lubm", "--mode", "hybrid", "--engine", "columnar", "--quiet")
     tour.run("query", "hybrid.store", STAFF)
 
 
 def _datalog(tour: Tour) -> None:
-    tour.title("Not only triples: Datalog over any relations, and mistakes told all at once")
+    tour.title("Not only triples: Datalog over any relations, and mistakes reported all at once")
     tour.file("mistakes.dl", MISTAKES)
     tour.run("run", "mistakes.dl", fails=True)
 

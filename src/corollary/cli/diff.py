@@ -1,32 +1,29 @@
-"""`corollary diff`: what two versions differ by."""
+"""`corollary diff`: compare two versions of a store."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import Any
 
-from corollary.cli.arguments import natural
-from corollary.cli.stores import add_output, add_store
+from corollary.cli import arguments
+from corollary.cli.output import print_json
 from corollary.errors import InvalidInput
-from corollary.rdf.patch import write_patch
 from corollary.store import Store
 from corollary.store.layout import FORMATS, WHICH
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "diff",
-        help="what two versions of a store differ by",
-        description="Print the facts by which the second version differs from the first one: + and"
-        " - for facts that came and went, ! for derived facts that are explicit now, ~ for explicit"
-        " facts that are derived now. Without V2, it is the newest one.",
+def add_arguments(parser: arguments.Parser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Print the changes from the first version to the second one: + for inserted facts, - for"
+        " deleted facts, ! for derived facts that became explicit, ~ for explicit facts that became"
+        " derived. V2 defaults to the newest version."
     )
-    add_store(parser)
-    parser.add_argument("first", metavar="V1", type=natural, help="a version")
-    parser.add_argument("second", metavar="V2", type=natural, nargs="?", help="another one")
+    arguments.add_store(parser)
+    parser.add_argument("first", metavar="V1", type=arguments.natural, help="a version")
+    parser.add_argument(
+        "second", metavar="V2", type=arguments.natural, nargs="?", help="another one"
+    )
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -43,23 +40,23 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--each", action="store_true", help="version by version: a feed of RDF Patch (with rdfp)"
     )
-    add_output(parser)
+    arguments.add_output(parser)
     parser.set_defaults(command=show)
 
 
 def show(options: argparse.Namespace) -> None:
-    """Print or write the differences."""
+    """Print or write the changes between two versions."""
     from corollary.knowledge_base.differences import (  # loads the compiler
         changes_since,
         diff,
         write_feed,
     )
 
-    store = Store.open(options.store)
+    store = Store.open(arguments.place_of(options))
     which = options.facts or ("explicit" if options.format == "rdfp" else "all")
     if options.each:
         if options.format != "rdfp" or options.second is not None or options.out:
-            raise InvalidInput("E310", "--each is for --format rdfp, from V1 on, on stdout")
+            raise InvalidInput("E313", "--each needs --format rdfp, and takes neither V2 nor --out")
         write_feed(changes_since(store, options.first), sys.stdout, which)
         return
     second = store.latest() if options.second is None else options.second
@@ -67,13 +64,11 @@ def show(options: argparse.Namespace) -> None:
     if options.out:
         found.write(options.out, options.format, which)
     elif options.format in ("arrow", "parquet", "nt"):
-        raise InvalidInput("E310", f"--format {options.format} needs --out")
+        raise InvalidInput("E313", f"--format {options.format} needs --out")
     if options.json:
         report = {"from": options.first, "to": second, **found.counts()}
         report["inserted"] = report["inserted_explicit"] + report["inserted_derived"]
         report["deleted"] = report["deleted_explicit"] + report["deleted_derived"]
-        print(json.dumps(report))
-    elif not options.out and options.format == "rdfp":
-        write_patch(sys.stdout, iter([({"title": found.title}, *found.triples(which))]))
+        print_json(report)
     elif not options.out:
-        sys.stdout.writelines(f"{line}\n" for line in found.lines(which))
+        found.print(sys.stdout, options.format, which)

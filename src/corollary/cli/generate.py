@@ -1,16 +1,15 @@
-"""`corollary generate`: data to try and to measure with."""
+"""`corollary generate`: synthetic data for experiments and benchmarks."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import textwrap
 import time
 from dataclasses import asdict
-from typing import Any
 
-from corollary.cli.arguments import natural
+from corollary.cli import arguments
+from corollary.cli.output import print_json
 from corollary.cli.progress import Steps
 from corollary.generate import DATASETS
 from corollary.generate.write import COMPRESSIONS, Written, write
@@ -27,32 +26,18 @@ examples:
 """
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "generate",
-        help="generate data to try and to measure with",
-        description="Write a dataset into a folder: facts, and a program for 'corollary run'. The"
-        " same scale and seed give the same files.",
-        epilog=f"{_datasets()}\n\n{EXAMPLES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: arguments.Parser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Write a dataset into a folder: facts, and a program for 'corollary run'. The"
+        " same scale and seed give the same files."
     )
+    parser.epilog = f"{_datasets()}\n\n{EXAMPLES}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("dataset", metavar="DATASET", choices=DATASETS, help=", ".join(DATASETS))
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
-    parser.add_argument(
-        "--scale",
-        type=float,
-        default=1.0,
-        metavar="N",
-        help="how much: see the datasets below (default: 1)",
-    )
-    parser.add_argument(
-        "--seed",
-        type=natural,
-        default=0,
-        metavar="S",
-        help="another number draws other facts (default: 0)",
-    )
+    arguments.add_number(parser, "--scale", 1.0, "how much: see the datasets below", float)
+    arguments.add_number(parser, "--seed", 0, "seed of the random numbers", arguments.natural, "S")
     parser.add_argument(
         "--compress",
         choices=COMPRESSIONS,
@@ -62,8 +47,9 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--force", action="store_true", help="replace what was generated into the folder before"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
-    parser.add_argument("--json", action="store_true", help="print files and sizes as JSON")
+    arguments.add_output(
+        parser, json="print files and sizes as JSON", quiet="no progress and no summary"
+    )
     parser.set_defaults(command=generate)
 
 
@@ -79,9 +65,9 @@ def _datasets() -> str:
 
 
 def generate(options: argparse.Namespace) -> None:
-    """Draw and write the facts, report."""
+    """Generate and write the facts, and report."""
     started = time.perf_counter()
-    # A number of universities is shown and kept without a point.
+    # A number of universities is printed and stored without a decimal point.
     scale = int(options.scale) if options.scale.is_integer() else options.scale
     with Steps(quiet=options.quiet) as steps:
         written = write(
@@ -107,7 +93,7 @@ def generate(options: argparse.Namespace) -> None:
         "seconds": round(spent, 6),
     }
     if options.json:
-        print(json.dumps(report))
+        print_json(report)
     elif not options.quiet:
         _print_files(written)
         size = report["bytes"] / 2**20
@@ -115,7 +101,7 @@ def generate(options: argparse.Namespace) -> None:
 
 
 def _print_files(files: list[Written]) -> None:
-    """A line for each file; of many, the first and the last ones."""
+    """Print a line per file; if there are many, only the first and last ones."""
     shown = files if len(files) <= 12 else [*files[:5], None, *files[-5:]]
     width = max(len(file.name) for file in files)
     for file in shown:

@@ -1,29 +1,27 @@
-"""`corollary info`: what a store holds."""
+"""`corollary info`: summarize the content of a store."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
 
-from corollary.cli.stores import add_output, add_store, add_version
-from corollary.store import Store
+from corollary.cli import arguments
+from corollary.cli.output import print_json
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "info", help="what a store holds", description="Show what a version of a store holds."
-    )
-    add_store(parser)
-    add_version(parser)
-    add_output(parser)
+def add_arguments(parser: arguments.Parser) -> None:
+    """Add the arguments of the command."""
+    parser.description = "Show what a version of a store holds."
+    arguments.add_store(parser)
+    arguments.add_version(parser)
+    arguments.add_output(parser)
     parser.set_defaults(command=info)
 
 
 def info(options: argparse.Namespace) -> None:
-    """Print what a version consists of; no fact is read."""
-    store = Store.open(options.store)
+    """Print a summary of a version, without reading facts."""
+    from corollary.store import Store  # loads PyArrow
+
+    store = Store.open(arguments.place_of(options))
     snapshot = store.snapshot(options.at_version)
     commit, statistics = snapshot.commit, snapshot.statistics
     files = [*snapshot.fact_data, *snapshot.term_data]
@@ -44,7 +42,7 @@ def info(options: argparse.Namespace) -> None:
         "author": commit.author,
     }
     if options.json:
-        print(json.dumps(report, ensure_ascii=False))
+        print_json(report)
         return
     for name in ("version", "time", "author", "mode", "equality", "format"):
         print(f"{name:<12}{report[name]}")

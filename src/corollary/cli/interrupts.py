@@ -1,4 +1,4 @@
-"""Ctrl-C: ends the work wherever it is, and says what is left behind."""
+"""Ctrl-C: interrupt the work at any point, and report what it leaves behind."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-# Seconds after which an interruption is repeated that did not arrive: Python drops what a signal
-# raises while it runs the callback of a weak reference, or frees an object.
-AGAIN = 0.5
+# Seconds until a lost interrupt is repeated: Python drops an exception that a signal handler raises
+# inside the callback of a weak reference or the finalizer of an object.
+REPEAT_SECONDS = 0.5
 
 
 class Repeater:
-    """Sends a signal to the main thread again, from another thread, until it is closed.
+    """Repeats a signal to the main thread, from another thread, until it is closed.
 
-    A signal that came after the old handler is back would end the process.
+    A signal that arrives after the old handler is restored would end the process.
     """
 
     def __init__(self, number: int) -> None:
@@ -27,13 +27,13 @@ class Repeater:
         self._closed = False
 
     def send(self) -> None:
-        """Send the signal; nothing after `close`."""
+        """Send the signal, unless closed."""
         with self._lock:
             if not self._closed:
                 signal.pthread_kill(threading.main_thread().ident or 0, self._number)
 
     def close(self) -> None:
-        """Send no more; what was sent is delivered when this returns."""
+        """Stop sending; signals sent before are delivered when this returns."""
         with self._lock:
             self._closed = True
         time.sleep(0)  # a system call: pending signals are delivered when it returns
@@ -62,7 +62,7 @@ _interrupt = _Interrupt()
 
 @contextlib.contextmanager
 def leaving(outcome: Callable[[], str]) -> Iterator[None]:
-    """Let the message of a Ctrl-C say what the work inside leaves behind."""
+    """Add what the work inside leaves behind to the message of a Ctrl-C."""
     interrupt = _interrupt
     try:
         yield
@@ -75,16 +75,17 @@ def leaving(outcome: Callable[[], str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the work inside, wherever it is.
+    """Let Ctrl-C interrupt the work inside at any point.
 
     Compiled code and libraries may turn the exception of a signal into one of their own, such as
     `SystemError`. Whatever leaves the block after Ctrl-C is therefore a `KeyboardInterrupt`.
     """
     global _interrupt
-    interrupt = _interrupt = _Interrupt()
+    outer, interrupt = _interrupt, _Interrupt()
+    _interrupt = interrupt
 
     def repeat() -> None:
-        if not interrupt.handled.wait(AGAIN):
+        if not interrupt.handled.wait(REPEAT_SECONDS):
             interrupt.repeater.send()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -108,11 +109,12 @@ def interruptible() -> Iterator[None]:
         interrupt.handled.set()
         interrupt.repeater.close()
         signal.signal(signal.SIGINT, before)
+        _interrupt = outer
 
 
 @contextlib.contextmanager
 def silenced(kind: type[BaseException]) -> Iterator[None]:
-    """Print nothing where Python drops an exception of this kind: the signal is repeated."""
+    """Suppress the report when Python drops an exception of this kind: the signal is repeated."""
     before = sys.unraisablehook
 
     def report(unraisable: sys.UnraisableHookArgs) -> None:

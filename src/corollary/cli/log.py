@@ -1,37 +1,37 @@
-"""`corollary log`: the versions of a store."""
+"""`corollary log`: list the versions of a store."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from typing import Any
 
-from corollary.cli.arguments import positive
-from corollary.cli.stores import add_output, add_store
+from corollary.cli import arguments
+from corollary.cli.output import print_json
 from corollary.errors import OperationFailed
-from corollary.store import Store
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "log",
-        help="the versions of a store",
-        description="List the versions of a store, the newest first: when, by whom, what changed."
-        " Exit status: 1 if a log entry is damaged; the others are listed.",
+def add_arguments(parser: arguments.Parser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "List the versions of a store, the newest first: when, by whom, what changed."
+        " Exit status: 1 if a log entry is damaged; the others are listed."
     )
-    add_store(parser)
-    parser.add_argument("--limit", type=positive, metavar="N", help="the newest N (default: all)")
-    add_output(parser)
+    arguments.add_store(parser)
+    parser.add_argument(
+        "--limit", type=arguments.positive, metavar="N", help="the newest N (default: all)"
+    )
+    arguments.add_output(parser)
     parser.set_defaults(command=log)
 
 
 def log(options: argparse.Namespace) -> int:
-    """Print the commits, and the log entries that are damaged; the exit status."""
-    rows: list[dict[str, Any]] = []
+    """Print the commits, and damaged log entries; returns the exit status."""
+    from corollary.store import Store  # loads PyArrow
+
+    rows: list[dict[str, object]] = []
     damaged: list[OperationFailed] = []
-    for commit in Store.open(options.store).log_entries():
+    for commit in Store.open(arguments.place_of(options)).log_entries():
         if len(rows) == options.limit:
             break
         if isinstance(commit, OperationFailed):
@@ -60,7 +60,7 @@ def log(options: argparse.Namespace) -> int:
         text = json.dumps(error.as_json(), ensure_ascii=False) if options.json else error.render()
         print(text, file=sys.stderr)
     if options.json:
-        print(json.dumps(rows, ensure_ascii=False))
+        print_json(rows)
         return 1 if damaged else 0
     for row in rows:
         changed = f"+{row['inserted']:,} -{row['deleted']:,}"

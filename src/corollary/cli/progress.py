@@ -1,4 +1,4 @@
-"""Progress of long work on stderr, and the limits that stop it."""
+"""Progress of long work on stderr, and limits on its resources."""
 
 from __future__ import annotations
 
@@ -11,86 +11,99 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from corollary.cli.bar import Bar, is_terminal
-from corollary.cli.interrupts import AGAIN, Repeater, leaving, silenced
-from corollary.engines.columnar.budget import readable, resident
+from corollary.cli.interrupts import REPEAT_SECONDS, Repeater, leaving, silenced
+from corollary.engines.columnar.budget import format_bytes, resident_memory
 from corollary.errors import LimitReached, OperationFailed
-from corollary.rdf.triples import Progress as Reading
 
-_EVERY = 1.0  # seconds between two lines
+if TYPE_CHECKING:
+    from corollary.rdf.triples import Progress as Reading
 
-_POLL = 0.05  # seconds between two looks at the memory of the process
-_OWN = 256 << 20  # bytes that Python and the libraries may need: a smaller limit is for estimates
+LINE_SECONDS = 1.0  # seconds between two lines
+
+_POLL_SECONDS = 0.05  # seconds between two checks of the process's memory
+_BASE_MEMORY = (
+    256 << 20
+)  # bytes for Python and the libraries; smaller limits only apply to estimates
 
 
 @dataclass
 class Limits:
-    """What a run may use; None is no limit."""
+    """Resource limits of a run; None means no limit."""
 
     facts: int | None = None
     seconds: float | None = None
     rounds: int | None = None
     memory: int | None = None
 
-    @classmethod
-    def of(cls, options: argparse.Namespace) -> Limits:
-        """The limits that the command line sets."""
-        return cls(
-            getattr(options, "limit_facts", None),
-            options.limit_seconds,
-            getattr(options, "limit_rounds", None),
-            options.limit_memory,
-        )
-
 
 class _Stopped(BaseException):
-    """Raised by a signal handler, anywhere: code that handles `Exception` must not see it."""
+    """Raised by a signal handler at any point; handlers of `Exception` must not catch it."""
 
     def __init__(self, error: OperationFailed) -> None:
         super().__init__(error.message)
         self.error = error
 
 
-class Progress:
-    """Reports rounds, a line a second, and stops the run at a limit."""
+class _Lines:
+    """Prints at most one line a second on stderr."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.started = self.shown = time.perf_counter()
+
+    def print(self, state: str) -> None:
+        """Print a state and the elapsed time, at most once a second."""
+        now = time.perf_counter()
+        if now - self.shown >= LINE_SECONDS and not self.quiet:
+            self.shown = now
+            print(f"{state}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
+
+
+class Progress(_Lines):
+    """Reports rounds, one line per second, and stops the run at a limit."""
 
     def __init__(self, limits: Limits, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
         self.limits = limits
-        self.quiet = quiet
-        # What an interrupted command leaves behind, asked for when it is interrupted.
+        # Describes what an interrupted command leaves behind; called on an interrupt.
         self.outcome: Callable[[], str] = lambda: "nothing was written"
         self._rounds: dict[int, int] = {}
-        self.started = self.shown = time.perf_counter()
         self.state = "reading"
 
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Progress:
+        """Create the progress of a command, with the limits from the command line."""
+        limits = Limits(
+            getattr(options, "limit_facts", None),
+            options.limit_seconds,
+            getattr(options, "limit_rounds", None),
+            options.limit_memory,
+        )
+        return cls(limits, quiet=options.quiet)
+
     def __call__(self, stratum: int, strata: int, round_: int, facts: int) -> None:
-        """One round of a stratum is done."""
+        """Report that a round of a stratum is complete."""
         self._rounds[stratum] = round_  # an engine may report several rounds at once
-        now = time.perf_counter()
         self.state = f"stratum {stratum} of {strata}, round {round_}, {facts:,} facts"
-        if now - self.shown >= _EVERY and not self.quiet:
-            self.shown = now
-            print(f"{self.state}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
+        self.print(self.state)
         if self.limits.facts is not None and facts > self.limits.facts:
             raise LimitReached(f"--limit-facts {self.limits.facts}")
         if self.limits.rounds is not None and sum(self._rounds.values()) > self.limits.rounds:
             raise LimitReached(f"--limit-rounds {self.limits.rounds}")
 
     def reading(self, at: Reading) -> None:
-        """A part of an RDF file is read."""
-        now = time.perf_counter()
+        """Report that a part of an RDF file has been read."""
         self.state = f"reading {at.file}, {at.statements:,} statements"
-        if now - self.shown >= _EVERY and not self.quiet:
-            self.shown = now
-            share = f", {at.done / at.total:.0%} of the file" if at.total else ""
-            print(f"{self.state}{share}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
+        self.print(self.state + (f", {at.done / at.total:.0%} of the file" if at.total else ""))
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Stop the work inside at a limit, even in the middle of a round.
 
-        However it is stopped, the error says what the command leaves behind.
+        In every case, the error says what the command leaves behind.
         """
         try:
             with leaving(lambda: self.outcome()), self._interrupted_by_limits():
@@ -114,10 +127,10 @@ class Progress:
 
     @contextlib.contextmanager
     def _interrupted_by_limits(self) -> Iterator[None]:
-        """Raise in the main thread when time is over, or the process has grown too large.
+        """Raise in the main thread when the time or memory limit is exceeded.
 
         Compiled code and libraries may turn the exception of the signal into one of their own.
-        Whatever leaves the block after the signal is therefore the stop itself.
+        Any exception that leaves the block after the signal is therefore replaced by the stop.
         """
         seconds, memory = self.limits.seconds, self.limits.memory
         main = threading.main_thread()
@@ -127,7 +140,7 @@ class Progress:
             return
         ended = threading.Event()
         repeater = Repeater(signal.SIGALRM)
-        grown: list[int] = []  # what the process used when that was too much
+        grown: list[int] = []  # memory in use when it exceeded the limit
         stops: list[_Stopped] = []  # the exceptions raised so far
 
         def stop(number: int, frame: FrameType | None) -> None:
@@ -140,17 +153,17 @@ class Progress:
             raise stops[-1]
 
         def watch(most: int) -> None:
-            while not ended.wait(AGAIN if grown else _POLL):
-                if grown or (used := resident()) > most:
+            while not ended.wait(REPEAT_SECONDS if grown else _POLL_SECONDS):
+                if grown or (used := resident_memory()) > most:
                     grown[:] = grown or [used]
                     repeater.send()
 
         before = signal.signal(signal.SIGALRM, stop)
         if memory is not None:
-            most = max(memory, _OWN)
+            most = max(memory, _BASE_MEMORY)
             threading.Thread(target=watch, args=(most,), daemon=True, name="memory").start()
         if seconds is not None:
-            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
         try:
             with silenced(_Stopped):
                 yield
@@ -168,21 +181,20 @@ class Progress:
 def _too_large(used: int, limit: int) -> OperationFailed:
     return OperationFailed(
         "E406",
-        f"the process uses {readable(used)}, but --limit-memory allows {readable(limit)}",
+        f"the process uses {format_bytes(used)}, but --limit-memory allows {format_bytes(limit)}",
         "raise the limit, or use --engine spark",
     )
 
 
-class Steps:
-    """Told of every step of long work: a bar on a terminal once entered, else a line a second.
+class Steps(_Lines):
+    """Reports the steps of long work: a bar on a terminal once entered, else one line per second.
 
-    `stages` are those that the work is known to have.
+    `stages` are the known stages of the work.
     """
 
     def __init__(self, *, quiet: bool = False, stages: Sequence[str] = ()) -> None:
-        self.quiet = quiet
+        super().__init__(quiet=quiet)
         self.stages = stages
-        self.started = self.shown = time.perf_counter()
         self._bar: Bar | None = None
 
     def __enter__(self) -> Steps:
@@ -196,14 +208,11 @@ class Steps:
             self._bar = None
 
     def __call__(self, state: str, share: float | None = None) -> None:
-        """The work has come this far; `share` of it is done, if that is known."""
+        """Report a state of the work; `share` is the completed fraction, if known."""
         if self._bar is not None:
             self._bar.tell(state, share)
-            return
-        now = time.perf_counter()
-        if now - self.shown >= _EVERY and not self.quiet:
-            self.shown = now
-            print(f"{state}, {now - self.started:.1f} s", file=sys.stderr, flush=True)
+        else:
+            self.print(state)
 
 
 class Clock:
@@ -212,6 +221,18 @@ class Clock:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._last = time.perf_counter()
+
+    def move(self, phase: str, seconds: float) -> None:
+        """Reassign seconds of the last phase to another phase.
+
+        >>> clock = Clock()
+        >>> clock.seconds = {"read": 3.0}
+        >>> clock.move("materialize", 1.0)
+        >>> clock.seconds
+        {'read': 2.0, 'materialize': 1.0}
+        """
+        self.seconds[list(self.seconds)[-1]] -= seconds
+        self.seconds[phase] = seconds
 
     def lap(self, phase: str) -> None:
         """End a phase."""

@@ -1,60 +1,64 @@
-"""`corollary query`: SPARQL over a store, or of files and what follows from them."""
+"""`corollary query`: SPARQL over a store, or over files and their consequences."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from corollary.cli.arguments import add_resources, add_rules, natural, print_skipped
-from corollary.cli.progress import Clock, Limits, Progress
-from corollary.cli.stores import add_engine, add_materialize, spark_pipeline
+from corollary.cli import arguments
+from corollary.cli.loading import load_files, open_store
+from corollary.cli.output import format_seconds, print_skipped
+from corollary.cli.progress import Clock, Progress
+from corollary.core.files import replace_file
 from corollary.errors import InvalidInput, Source
-from corollary.files.facts import replace_file
+from corollary.knowledge_base import spark
 from corollary.knowledge_base.base import KnowledgeBase
-from corollary.knowledge_base.hybrid import MODES
 from corollary.knowledge_base.patterns import is_pattern
-from corollary.knowledge_base.rules import NO_RULES, read_rules
-from corollary.query.results import TripleTable
+from corollary.knowledge_base.rules import NO_RULES
+from corollary.query.results import Solutions, TripleTable
 from corollary.query.write import FOLDERS, FORMATS, encoded
+from corollary.store.layout import MODES
+
+if TYPE_CHECKING:
+    from corollary.knowledge_base.spark.querying import SparkStore
 
 _SUFFIXES = (".rq", ".sparql")
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "query",
-        help="answer a SPARQL query",
-        description="Answer a SPARQL 1.1 query (SELECT, ASK, CONSTRUCT, DESCRIBE) over all triples"
+def add_arguments(parser: arguments.Parser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Answer a SPARQL 1.1 query (SELECT, ASK, CONSTRUCT, DESCRIBE) over all triples"
         " of a store, explicit and derived, or over files with --data. A query may also be an atom,"
-        " such as '[?x, a, :Person]' or 'path(1, ?y)', whose variables are bound.",
+        " such as '[?x, a, :Person]' or 'path(1, ?y)', whose variables are bound."
     )
     parser.add_argument(
         "arguments",
         nargs="+",
         metavar="[STORE] QUERY",
-        help="the folder of a store, unless there is --data; then the query: its text, a file, or -"
-        " for standard input",
+        help="the folder or address of a store, unless there is --data; then the query: its text, a"
+        " file, or - for standard input",
     )
+    arguments.add_storage_options(parser)
     parser.add_argument(
         "--data",
         nargs="+",
         action="extend",
         metavar="FILE",
-        help="ask files instead of a store: RDF, .dl files, tables of facts, folders and patterns",
+        help="query files, not a store: RDF, .dl files, tables of facts, folders and patterns",
     )
-    add_rules(parser, f"{NO_RULES}; for --data only")
+    arguments.add_rules(parser, f"{NO_RULES}; for --data only")
     parser.add_argument(
         "--mode",
         choices=MODES,
-        help="materialized: derived facts are looked up; hybrid: they are derived when asked for"
+        help="materialized: derived facts are looked up; hybrid: they are derived on demand"
         " (default: that of the store, or materialized)",
     )
-    add_materialize(parser)
-    add_engine(parser, "columnar; spark asks stores, whatever their size")
+    arguments.add_materialize(parser)
+    arguments.add_spark(parser, "columnar; spark queries stores of any size, but no files")
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -70,23 +74,24 @@ def add_arguments(commands: Any) -> None:
         f" answers (--format {', '.join(FOLDERS)}; default: parquet)",
     )
     parser.add_argument(
-        "--at-version", type=natural, metavar="N", help="an older version of the store"
+        "--at-version", type=arguments.natural, metavar="N", help="an older version of the store"
     )
     parser.add_argument(
         "--explain-plan", action="store_true", help="print how the query is answered, in SQL"
     )
-    add_resources(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress and no statistics")
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    arguments.add_resources(parser)
+    arguments.add_output(parser, json="the same as --format json")
     parser.set_defaults(command=query)
     _take_arguments_anywhere(parser)
 
 
-def _take_arguments_anywhere(parser: argparse.ArgumentParser) -> None:
-    """Let flags stand between the store and the query, which argparse does not."""
+def _take_arguments_anywhere(parser: arguments.Parser) -> None:
+    """Allow flags between the store and the query, which argparse does not."""
     known = parser.parse_known_args
 
-    def parse(args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+    def parse(
+        args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         found, left = known(args, namespace)
         found.arguments += [word for word in left if word == "-" or not word.startswith("-")]
         return found, [word for word in left if word != "-" and word.startswith("-")]
@@ -95,51 +100,80 @@ def _take_arguments_anywhere(parser: argparse.ArgumentParser) -> None:
 
 
 def query(options: argparse.Namespace) -> None:
-    """Open or load, ask, print."""
-    # The parser and DuckDB are loaded by those who query.
+    """Open or load the data, evaluate the query, and print the results."""
+    # Only queries load the parser and DuckDB.
     from corollary.query.parse import check_syntax
 
-    given, name, text = _asked(options)
-    _check(options, given)
-    progress = Progress(Limits.of(options), quiet=options.quiet)
+    store, name, text = _request(options)
+    _check(options, store)
+    progress = Progress.of(options)
     progress.state = "parsing the query"
     with progress.watched():
         if not is_pattern(text):
             check_syntax(text, name)  # before anything is loaded
         clock = Clock()
-        progress.state = "opening" if given else "reading"
-        if options.engine == "spark":
-            asked = _on_spark(options, given)
-            answering = asked.collect
-        else:
-            asked = _opened(options, given) if given else _loaded(options, progress)
-            answering = asked.query
+        progress.state = "opening" if store else "reading"
+        source = _source(options, store, progress)
         clock.lap("load" if options.data else "open")
         progress.state = "answering the query"
         if options.explain_plan:
-            print(asked.explain_query(text, name=name))
+            print(source.explain_query(text, name=name))
             return
-        if options.out_folder:
+        if isinstance(source, KnowledgeBase):
+            answer = source.query(text, name=name)
+        elif options.out_folder:
             format_ = options.format or "parquet"
-            rows = asked.write(text, options.out_folder, format_, name=name)
+            rows = source.write(text, options.out_folder, format_, name=name)
             clock.lap("query")
             _report(options, f"{rows:,} rows, ", clock)
             return
-        answer = answering(text, name=name)
+        else:
+            answer = source.collect(text, name=name)
         clock.lap("query")
-        _print(options, answer, asked.prefixes, progress)
+        _print(options, answer, source.prefixes, progress)
     _report(options, "" if isinstance(answer, bool) else f"{len(answer):,} rows, ", clock)
 
 
+def _source(
+    options: argparse.Namespace, store: str | None, progress: Progress
+) -> KnowledgeBase | SparkStore:
+    """Open or load the data of the query."""
+    if store is None:
+        if options.at_version is not None:
+            raise InvalidInput("E564", "--at-version is for stores", "files have one version")
+        kb, loaded = load_files(options, options.rules or NO_RULES, options.data, progress)
+        print_skipped(loaded.skipped, loaded.samples)
+        return kb
+    source: KnowledgeBase | SparkStore
+    if options.engine == "spark":
+        source = spark.open_store(
+            arguments.place_of(options, store),
+            at_version=options.at_version,
+            master=options.master,
+        )
+    else:
+        source = open_store(options, store)
+    if options.mode not in (None, source.mode):
+        raise InvalidInput(
+            "E564",
+            f"the store is {source.mode}, not {options.mode}",
+            f"'corollary build --mode {options.mode}' makes one",
+        )
+    return source
+
+
 def _print(
-    options: argparse.Namespace, answer: Any, prefixes: Mapping[str, str], progress: Progress
+    options: argparse.Namespace,
+    answer: Solutions | TripleTable | bool,
+    prefixes: Mapping[str, str],
+    progress: Progress,
 ) -> None:
     format_ = "json" if options.json else options.format
     if format_ is None:
         format_ = "ttl" if isinstance(answer, TripleTable) else "table"
     data = encoded(answer, format_, prefixes)
     if options.out:
-        replace_file(Path(options.out), lambda path: _write(path, data))
+        replace_file(Path(options.out), lambda path: path.write_bytes(data))
         return
     if format_ == "parquet" and sys.stdout.isatty():
         raise InvalidInput("E562", "Parquet is not shown on a terminal", "use --out FILE")
@@ -150,15 +184,14 @@ def _print(
 
 def _report(options: argparse.Namespace, many: str, clock: Clock) -> None:
     if not options.quiet and not options.json:
-        spent = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in clock.seconds.items())
-        print(f"{many}seconds: {spent}", file=sys.stderr)
+        print(f"{many}seconds: {format_seconds(clock.seconds)}", file=sys.stderr)
 
 
-def _check(options: argparse.Namespace, given: str | None) -> None:
-    """Refuse flags that do not fit together."""
-    if options.engine == "spark" and given is None:
+def _check(options: argparse.Namespace, store: str | None) -> None:
+    """Reject incompatible flags."""
+    if options.engine == "spark" and store is None:
         raise InvalidInput(
-            "E564", "--engine spark asks stores", "'corollary build STORE FILE…' makes one"
+            "E564", "--engine spark queries stores only", "'corollary build STORE FILE…' makes one"
         )
     if options.engine != "spark":
         for flag, value in (("--master", options.master), ("--out-folder", options.out_folder)):
@@ -167,83 +200,28 @@ def _check(options: argparse.Namespace, given: str | None) -> None:
     if options.out_folder and (options.out or options.json):
         other = "--out" if options.out else "--json"
         raise InvalidInput("E564", f"--out-folder and {other} exclude each other")
-    if given is not None:
-        for flag, found in (("--rules", options.rules), ("--materialize", options.materialize)):
-            if found:
+    if store is not None:
+        for flag, value in (("--rules", options.rules), ("--materialize", options.materialize)):
+            if value:
                 raise InvalidInput(
                     "E564", f"{flag} is for --data", "a store has rules and patterns of its own"
                 )
 
 
-def _asked(options: argparse.Namespace) -> tuple[str | None, str, str]:
-    """The store, if one is asked; and the query's name and text."""
-    given = list(options.arguments)
-    wanted = 1 if options.data else 2
-    if len(given) != wanted:
-        what = "QUERY" if options.data else "STORE and QUERY"
+def _request(options: argparse.Namespace) -> tuple[str | None, str, str]:
+    """Return the store, unless files are queried, and the query's name and text."""
+    expected = ["QUERY"] if options.data else ["STORE", "QUERY"]
+    if len(options.arguments) != len(expected):
         raise InvalidInput(
             "E564",
-            f"expected {what}, found {len(given)} arguments",
+            f"expected {' and '.join(expected)}, found {len(options.arguments)} arguments",
             "a query is one argument: put it in quotes",
         )
-    name = given[-1]
+    store = None if options.data else options.arguments[0]
+    name = options.arguments[-1]
     if name == "-":
-        return given[0] if wanted == 2 else None, "<stdin>", sys.stdin.read()
+        return store, "<stdin>", sys.stdin.read()
     if name.endswith(_SUFFIXES) or ("\n" not in name and "{" not in name and Path(name).is_file()):
         source = Source.read(name)
-        return given[0] if wanted == 2 else None, source.name, source.text
-    return given[0] if wanted == 2 else None, "<query>", name
-
-
-def _loaded(options: argparse.Namespace, progress: Progress) -> KnowledgeBase:
-    if options.at_version is not None:
-        raise InvalidInput("E564", "--at-version is for stores", "files have one version")
-    kb = KnowledgeBase(
-        read_rules(options.rules or NO_RULES),
-        threads=options.threads,
-        limit_memory=options.limit_memory,
-        materialize=options.materialize,
-        **_mode(options),
-    )
-    loaded = kb.load(
-        *options.data,
-        on_error=options.on_error,
-        on_progress=progress.reading,
-        limit_input_bytes=options.limit_input_bytes,
-    )
-    print_skipped(loaded.skipped, loaded.samples)
-    return kb
-
-
-def _opened(options: argparse.Namespace, store: str) -> KnowledgeBase:
-    kb = KnowledgeBase.open(
-        store,
-        at_version=options.at_version,
-        threads=options.threads,
-        limit_memory=options.limit_memory,
-    )
-    _check_mode(options, kb.mode)
-    return kb
-
-
-def _on_spark(options: argparse.Namespace, store: str | None) -> Any:
-    asked = spark_pipeline().open_store(store, at_version=options.at_version, master=options.master)
-    _check_mode(options, asked.mode)
-    return asked
-
-
-def _check_mode(options: argparse.Namespace, mode: str) -> None:
-    if options.mode not in (None, mode):
-        raise InvalidInput(
-            "E564",
-            f"the store is {mode}, not {options.mode}",
-            f"'corollary build --mode {options.mode}' makes one",
-        )
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-
-
-def _mode(options: argparse.Namespace) -> dict[str, Any]:
-    return {} if options.mode is None else {"mode": options.mode}
+        return store, source.name, source.text
+    return store, "<query>", name

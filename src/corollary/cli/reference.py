@@ -1,4 +1,4 @@
-"""The page `docs/cli.md`, from the arguments that the commands themselves declare.
+"""Generate the page `docs/cli.md` from the arguments that the commands declare.
 
 `python -m corollary.cli.reference` prints it; a test compares it with the page.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from corollary.cli.main import parser
+from corollary.cli.main import COMMANDS, load_command, parser
 
 _OPENING = """\
 # Command line
@@ -20,16 +20,16 @@ Exit status: 0 done, 1 the operation failed, 2 the input is wrong. This page is 
 
 
 def reference() -> str:
-    """The page.
+    """Generate the page.
 
     >>> reference().splitlines()[0]
     '# Command line'
     """
     [commands] = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
-    summaries = {choice.dest: choice.help or "" for choice in commands._choices_actions}
     parts = [_OPENING]
     for name, command in commands.choices.items():
-        parts += [f"\n## `corollary {name}`\n", *_described(command, summaries.get(name, ""))]
+        load_command(name, command)
+        parts += [f"\n## `corollary {name}`\n", *_described(command, COMMANDS[name])]
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -1,42 +1,38 @@
-"""`corollary verify`: whether a store is whole, and what follows from its facts."""
+"""`corollary verify`: check that a store is intact, and its materialization correct."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
 
-from corollary.cli.arguments import add_resources
-from corollary.cli.progress import Limits, Progress, Steps
-from corollary.cli.stores import add_output, add_store, add_version
+from corollary.cli import arguments
+from corollary.cli.output import print_json
+from corollary.cli.progress import Progress, Steps
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "verify",
-        help="recompute a store and compare",
-        description="Read every file of a version, compare counts, derive everything again from the"
-        " explicit facts, and compare. Exit status: 0 all is right, 1 something is not.",
+def add_arguments(parser: arguments.Parser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Read every file of a version, compare counts, derive everything again from the"
+        " explicit facts, and compare. Exit status: 0 if the store is correct, 1 if it is not."
     )
-    add_store(parser)
-    add_version(parser)
+    arguments.add_store(parser)
+    arguments.add_version(parser)
     parser.add_argument(
         "--files-only", action="store_true", help="read and compare files, derive nothing"
     )
-    add_resources(parser)
-    add_output(parser)
+    arguments.add_resources(parser)
+    arguments.add_output(parser)
     parser.set_defaults(command=verify)
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Look at everything, report; the exit status."""
+    """Verify everything and report; returns the exit status."""
     from corollary.knowledge_base.verify import verify_store  # loads the compiler
 
-    progress = Progress(Limits.of(options), quiet=options.quiet)
+    progress = Progress.of(options)
     with progress.watched(), Steps(quiet=options.quiet) as steps:
         found = verify_store(
-            options.store,
+            arguments.place_of(options),
             version=options.at_version,
             derive=not options.files_only,
             threads=options.threads,
@@ -47,11 +43,11 @@ def verify(options: argparse.Namespace) -> int:
         problems = [error.as_json()["error"] for error in found.problems]
         report = {"version": found.version, "right": not problems, "problems": problems}
         report |= {"facts": found.facts, "seconds": found.seconds}
-        print(json.dumps(report, ensure_ascii=False))
+        print_json(report)
     else:
         for error in found.problems:
             print(error.render())
         if not found.problems:
-            how = "files are whole" if options.files_only else "derived again"
-            print(f"version {found.version} is right: {found.facts:,} facts, {how}")
+            how = "all files are intact" if options.files_only else "rederived"
+            print(f"version {found.version} is correct: {found.facts:,} facts, {how}")
     return 1 if found.problems else 0

@@ -1,1 +1,1 @@
-"""What algorithms and engines share: facts, rules in numbers, the operator Π[Ip, In : Δp, Δn]."""
+"""Shared by algorithms and engines: facts, compiled rules, the operator Π[Ip, In : Δp, Δn]."""

@@ -6,6 +6,7 @@ check that nothing overflows; other sums are exact in Python, once for each grou
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -14,11 +15,11 @@ import numpy.typing as npt
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.expressions import DOUBLE, ERROR, EXACT, TERM, Column, term_values
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import Literal
+from corollary.lang.syntax import Constant, Literal
 from corollary.lang.values import Number, literal_of, sum_of, value_of
 
 NO_VALUE = np.uint32(2**32 - 1)  # no term has this id (`dictionary.MAX_TERMS`)
-_SAFE = 2.0**62
+_EXACT_SUM_LIMIT = 2.0**62
 
 
 def aggregate(
@@ -47,41 +48,46 @@ def aggregate(
     if function == "count":
         return _integers(counts, dictionary)
     distinct, place = np.unique(ids, return_inverse=True)
-    values = term_values(list(dictionary.terms(distinct.tolist())))
+    terms = list(dictionary.terms(distinct.tolist()))
+    values = term_values(terms)
     if function in ("min", "max"):
-        return _extremes(function, distinct, values, place, starts, dictionary)
+        return _extremes(function, distinct, terms, values, place, starts)
     exact = values.kind[place] == EXACT
-    whole = np.logical_and.reduceat(exact & _whole(values, distinct, dictionary)[place], starts)
+    whole = np.logical_and.reduceat(exact & _whole(terms, values)[place], starts)
     numbers = values.num[place]
     estimates = np.abs(numbers.astype(np.float64))
     if weights is not None:
         numbers, estimates = numbers * weights, estimates * weights
     estimate = np.add.reduceat(estimates, starts)
-    whole &= estimate < _SAFE
+    whole &= estimate < _EXACT_SUM_LIMIT
     sums = np.add.reduceat(np.where(exact, numbers, 0), starts)
     if function == "sum" and whole.all():
         return _integers(sums, dictionary)
     out = np.full(number_of_groups, NO_VALUE, np.uint32)
-    terms = dictionary.terms(distinct.tolist())
     totals: dict[int, Literal] = {}
     for group in range(number_of_groups):
         if whole[group]:
-            total: Number = int(sums[group])
+            total: Number | None = int(sums[group])
         else:
             rows = slice(starts[group], ends[group])
             places = place[rows] if weights is None else np.repeat(place[rows], weights[rows])
-            found = [value_of(terms[at]) for at in places]
-            numeric = [v for v in found if isinstance(v, Number) and not isinstance(v, bool)]
-            if len(numeric) < len(found):
-                continue
-            total = sum_of(numeric)
+            total = _exact_sum(terms[at] for at in places)
+        if total is None:
+            continue
         if function == "avg":
             count = int(counts[group])
             total = total / count if isinstance(total, float) else Fraction(total) / count
         totals[group] = literal_of(total)
-    # Together: a dictionary may have to ask for them.
+    # In one batch: a partial dictionary fetches unknown terms from a table.
     out[list(totals)] = dictionary.encode(totals.values())
     return out
+
+
+def _exact_sum(terms: Iterable[Constant]) -> Number | None:
+    """Sum the values of terms; None if one is not a number."""
+    values = [value_of(term) for term in terms]
+    numbers = [v for v in values if isinstance(v, Number) and not isinstance(v, bool)]
+    return sum_of(numbers) if len(numbers) == len(values) else None
 
 
 def _integers(numbers: npt.NDArray[np.int64], dictionary: Dictionary) -> Ids:
@@ -89,9 +95,8 @@ def _integers(numbers: npt.NDArray[np.int64], dictionary: Dictionary) -> Ids:
     return dictionary.encode(map(literal_of, distinct.tolist()))[place]
 
 
-def _whole(values: Column, distinct: Ids, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
+def _whole(terms: Sequence[Constant], values: Column) -> npt.NDArray[np.bool_]:
     """Which terms are integers by type: their sum is an integer, while 1.0 makes it a decimal."""
-    terms = dictionary.terms(distinct.tolist())
     integers = np.array([isinstance(value_of(term), int) for term in terms], bool)
     fitting: npt.NDArray[np.bool_] = integers & (values.den == 1)
     return fitting
@@ -100,13 +105,12 @@ def _whole(values: Column, distinct: Ids, dictionary: Dictionary) -> npt.NDArray
 def _extremes(
     function: str,
     distinct: Ids,
+    terms: Sequence[Constant],
     values: Column,
     place: npt.NDArray[np.int64],
     starts: npt.NDArray[np.int64],
-    dictionary: Dictionary,
 ) -> Ids:
     """Rank the distinct terms by value, then by text; the least or greatest rank of each group."""
-    terms = dictionary.terms(distinct.tolist())
     kinds = np.where(values.kind == DOUBLE, EXACT, values.kind).astype(np.int64)
     text = Printer().term
     keys = [value_of(term) for term in terms]

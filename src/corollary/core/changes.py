@@ -1,4 +1,4 @@
-"""`Changes`: what an update asks for, and what it did."""
+"""`Changes`: the request and the result of an update."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Changes(Generic[F]):
     """Facts inserted and deleted, rules added and removed.
 
     As a request, the facts are explicit ones; a fact that is both inserted and deleted is inserted,
-    and a rule that is both added and removed is added. As an answer, the facts are exactly those by
-    which the materialization differs, and `statistics` says how they were found.
+    and a rule that is both added and removed is added. As a result, the facts are the exact diff of
+    the materialization, and `statistics` describes how it was computed.
     """
 
     inserted: F
@@ -27,7 +27,7 @@ class Changes(Generic[F]):
 
 
 def composed(first: Changes[F], second: Changes[F]) -> Changes[F]:
-    """What two updates, one after the other, differ by together."""
+    """Compose the changes of two consecutive updates."""
     statistics = first.statistics
     if statistics is not None and second.statistics is not None:
         statistics.include(second.statistics)

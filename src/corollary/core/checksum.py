@@ -1,7 +1,7 @@
 """Checksums of files and of small JSON documents.
 
-A file's checksum is the CRC-32 of the CRC-32s of its blocks, so that threads share large files. It
-is meant for failing disks and interrupted copies, not for attackers.
+A file's checksum is the CRC-32 of the CRC-32s of its blocks, so threads can share large files. It
+detects failing disks and interrupted copies, not attacks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from corollary.core.files import Identity, identity
+
 _BLOCK = 1 << 24  # bytes that one thread reads at a time
 _BUFFER = 1 << 20
 _THREADS = 4
@@ -23,9 +25,9 @@ _RECENT = 2_000_000_000  # nanoseconds: a file this young may change without a n
 _SEAL = '{"checksum": "%s", "content": '
 _NAMED = re.compile(r"-([0-9a-f]{8})\.parquet$")
 
-# Files that this process has verified, with what identified them. A file with another size, time
-# or inode is read again.
-_verified: dict[tuple[str, int], tuple[tuple[int, ...], str]] = {}
+# Files that this process has verified, with their identity. A file with another size, time or inode
+# is read again.
+_verified: dict[tuple[str, int], tuple[Identity, str]] = {}
 
 
 def checksum(path: str | Path, length: int | None = None) -> str:
@@ -74,18 +76,18 @@ def checksum_of(data: bytes) -> str:
 
 
 def matches(path: str | Path, expected: str, length: int | None = None) -> bool:
-    """Whether a file has a checksum; a file that has not changed is read once by a process."""
+    """Whether a file has a checksum; a process reads an unchanged file once."""
     status = os.stat(path)
     key = (os.path.abspath(path), -1 if length is None else length)
-    identity = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-    if _verified.get(key) == (identity, expected):
+    current = identity(status)
+    if _verified.get(key) == (current, expected):
         return True
     if length is not None and status.st_size < length:
         return False
     right = checksum(path, length) == expected
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
     if right and time.time_ns() - changed > _RECENT:
-        _verified[key] = identity, expected
+        _verified[key] = current, expected
     return right
 
 
@@ -93,9 +95,9 @@ def matches(path: str | Path, expected: str, length: int | None = None) -> bool:
 
 
 def name_by_content(path: Path) -> Path:
-    """Rename a Parquet file so that its name carries its checksum; the new path.
+    """Rename a Parquet file so that its name carries its checksum; returns the new path.
 
-    Whoever lists the file, such as a Delta log, then also says what is in it.
+    A list of files, such as a Delta log, then also determines their content.
     """
     stem = path.name.removesuffix(".parquet")
     named = path.with_name(f"{stem}-{checksum(path)}.parquet")
@@ -123,7 +125,7 @@ def seal(document: Mapping[str, Any]) -> str:
 
 
 def is_unsealed(data: bytes) -> bool:
-    """Whether it is a document of an earlier release, which sealed nothing.
+    """Whether this is an unsealed document of an earlier release.
 
     >>> is_unsealed(b'{"format": 1}'), is_unsealed(seal({"format": 2}).encode())
     (True, False)
@@ -136,7 +138,7 @@ def is_unsealed(data: bytes) -> bool:
 
 
 def unseal(text: str | bytes) -> dict[str, Any]:
-    """The content of a sealed text; `ValueError` if it is not what was sealed.
+    """The content of a sealed text; `ValueError` if it was modified.
 
     >>> unseal(seal({"a": 1}))
     {'a': 1}

@@ -1,4 +1,4 @@
-"""Rules in numbers: variables and constants as integers, atoms by predicate.
+"""Compile rules: variables and constants become integers, atoms are grouped by predicate.
 
 A triple with a constant property becomes an atom of that property with two arguments, and one with
 a constant class an atom of that class with one. An atom with a variable property (or class) is
@@ -40,11 +40,11 @@ TRIPLES = Predicate(TRIPLE)
 TYPES = Predicate(TRIPLE, TYPE)
 
 
-def home(atom: Atom) -> Predicate:
+def narrow_predicate(atom: Atom) -> Predicate:
     """The narrowest predicate of a fact: its relation, its property, or its class.
 
     >>> from corollary.lang.program import Program
-    >>> home(Program.parse("[<a>, <p>, <b>] .").facts[0]).property
+    >>> narrow_predicate(Program.parse("[<a>, <p>, <b>] .").facts[0]).property
     IRI(value='p')
     """
     if atom.relation != TRIPLE:
@@ -57,13 +57,13 @@ def home(atom: Atom) -> Predicate:
     return TYPES if isinstance(object_, Variable) else Predicate(TRIPLE, TYPE, object_)
 
 
-def home_terms(atom: Atom) -> tuple[Term, ...]:
-    """The terms that the predicate leaves open: subject and object, or the member of a class."""
-    return open_terms(atom, home(atom))
+def narrow_terms(atom: Atom) -> tuple[Term, ...]:
+    """The open terms of an atom: subject and object, or the member of a class."""
+    return open_terms(atom, narrow_predicate(atom))
 
 
 def open_terms(atom: Atom, predicate: Predicate) -> tuple[Term, ...]:
-    """The terms that a predicate, which the atom belongs to, leaves open."""
+    """The terms of an atom that its predicate does not fix."""
     if predicate.relation != TRIPLE or predicate.property is None:
         return atom.terms
     subject, _, object_ = atom.terms
@@ -80,14 +80,14 @@ def covers(wide: Predicate, narrow: Predicate) -> bool:
 
 @dataclass(frozen=True)
 class Pattern:
-    """An atom in numbers; `wide` if it stands for many predicates."""
+    """A compiled atom."""
 
     predicate: Predicate
     arguments: tuple[Argument, ...]
 
     @property
     def wide(self) -> bool:
-        """Whether the atom stands for many predicates."""
+        """Whether the atom covers many predicates: all triples or all classes."""
         return self.predicate is TRIPLES or self.predicate is TYPES
 
     @cached_property
@@ -104,7 +104,7 @@ class Condition:
     variables: tuple[int, ...]
 
     def renumbered(self, numbers: Mapping[int, int]) -> Condition:
-        """The filter with other numbers for its variables.
+        """Renumber the variables of the filter.
 
         >>> Condition(("<", (3, 5)), (3, 5)).renumbered({3: 0, 5: 1})
         Condition(expression=('<', (0, 1)), variables=(0, 1))
@@ -138,7 +138,7 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class CompiledRule:
-    """A rule in numbers, compared by identity, so that engines can keep plans for it.
+    """A compiled rule, compared by identity, so that engines can cache plans for it.
 
     Variables of negated atoms that occur nowhere else are numbered last.
     """
@@ -153,10 +153,10 @@ class CompiledRule:
 
     @cached_property
     def reads_wide(self) -> bool:
-        """Whether a body atom stands for many predicates.
+        """Whether some body atom is wide.
 
-        A recursive rule with such an atom reads its own stratum and lower strata through it, so
-        that it may have instances before the stratum has any fact.
+        A recursive rule reads both its own stratum and lower strata through such an atom, so it
+        may have instances before the stratum has any facts.
         """
         return any(pattern.wide for pattern in self.body)
 
@@ -169,13 +169,13 @@ class CompiledRule:
 
 
 def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
-    """The rule with its constants encoded by the dictionary.
+    """Compile a rule, encoding its constants by the dictionary.
 
-    Without constants it is the same for every dictionary, and compiled once.
+    A rule without constants is independent of the dictionary, and is compiled once.
     """
-    known = rule.memory.get("compiled")
-    if isinstance(known, CompiledRule):
-        return known
+    cached = rule.memory.get("compiled")
+    if isinstance(cached, CompiledRule):
+        return cached
     numbers: dict[Variable, int] = {}
     constants = False
 
@@ -187,7 +187,7 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
         return -1 - dictionary.id(term)
 
     def pattern(atom: Atom, scope: dict[Variable, int]) -> Pattern:
-        predicate = home(atom)
+        predicate = narrow_predicate(atom)
         terms = open_terms(atom, predicate)
         return Pattern(predicate, tuple([argument(term, scope) for term in terms]))
 
@@ -222,7 +222,7 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
     negated = tuple(
         pattern(part.atom, dict(numbers)) for part in rule.body if isinstance(part, Negation)
     )
-    found = CompiledRule(rule, head, body, negated, conditions, groupings, bound)
+    compiled = CompiledRule(rule, head, body, negated, conditions, groupings, bound)
     if not constants:
-        rule.memory["compiled"] = found
-    return found
+        rule.memory["compiled"] = compiled
+    return compiled

@@ -11,7 +11,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def components(pairs: Ids) -> tuple[Ids, Numbers]:
-    """The nodes of a graph in order, and for each the number of the first node connected to it.
+    """The sorted nodes of a graph, and for each the index of the least node of its component.
 
     >>> nodes, first = components(np.array([[7, 3], [9, 8], [3, 5]], np.uint32))
     >>> nodes.tolist(), first.tolist()
@@ -21,7 +21,7 @@ def components(pairs: Ids) -> tuple[Ids, Numbers]:
     one, two = ends.reshape(-1, 2).T
     label = np.arange(len(nodes))
     while True:
-        # Labels are roots here; the greater root of each edge is hung below the smaller one.
+        # Labels are roots here; link the greater root of each edge to the smaller one.
         low, high = np.minimum(label[one], label[two]), np.maximum(label[one], label[two])
         apart = low != high
         if not apart.any():
@@ -33,9 +33,9 @@ def components(pairs: Ids) -> tuple[Ids, Numbers]:
 
 
 def stars(pairs: Ids) -> Ids:
-    """As few edges as connect the same nodes: each node with the least one that it is connected to.
+    """A spanning forest of stars: each node with the least node of its component.
 
-    Nodes that are the least ones of their components have no edge.
+    The least nodes themselves have no edge.
 
     >>> stars(np.array([[7, 3], [9, 8], [3, 5], [7, 5], [4, 4]], np.uint32)).tolist()
     [[5, 3], [7, 3], [9, 8]]
@@ -46,7 +46,7 @@ def stars(pairs: Ids) -> Ids:
 
 
 def count_pairs(pairs: Ids) -> int:
-    """How many pairs of nodes are connected, those of a node with itself included.
+    """Count the connected pairs of nodes, including each node with itself.
 
     >>> count_pairs(np.array([[7, 3], [9, 8], [3, 5]], np.uint32))
     13

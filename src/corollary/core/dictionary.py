@@ -1,11 +1,12 @@
 """Term ↔ dense number, append-only.
 
-Engines see numbers only. Ids are given in the order in which terms are first seen and never change.
+Engines see numbers only. Ids are assigned in the order in which terms are first seen and never
+change.
 
-A few terms, those of a program, come as `Constant` values and are kept in a Python dictionary. Many
-come as texts (`core.terms`) in arrays of bytes, and are kept as bytes in a `TermStore`, which is
-made, and its compiled loops loaded, when the first of them come. Every term has an id in one of the
-two; the store holds the first ids, and takes over the others before it is used.
+A few terms, those of a program, arrive as `Constant` values and are stored in a Python dictionary.
+Many arrive as texts (`core.terms`) in arrays of bytes and are stored as bytes in a `TermStore`,
+which is created, and its compiled loops loaded, when the first of them arrive. Every term has an id
+in one of the two. The store holds the lowest ids; before it is used, the others move into it.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 Ids = npt.NDArray[np.uint32]
 
-MAX_TERMS = 2**32 - 1  # ids are 32-bit, and the last one is kept free
+MAX_TERMS = 2**32 - 1  # ids are 32-bit, and the last one is reserved
 
 
 class Dictionary:
-    """Gives every term a number.
+    """Assigns a number to every term.
 
     >>> from corollary.lang.syntax import Literal
     >>> dictionary = Dictionary()
@@ -50,11 +51,11 @@ class Dictionary:
     ['<http://example.org/c>', '"a"']
     """
 
-    partial = False  # whether it has a few of many terms, whose ids may be anything
+    partial = False  # whether it holds a subset of a table's terms, with arbitrary ids
 
     def __init__(self, *, max_terms: int = MAX_TERMS) -> None:
-        # What is known as values: all terms that the store does not hold, and some that it does;
-        # whatever is in one of the two is in the other.
+        # Terms as values: all that the store lacks, and some that it has. The two dictionaries are
+        # inverse to each other.
         self._ids: dict[Constant, int] = {}
         self._terms: dict[int, Constant] = {}
         self._store: TermStore | None = None
@@ -63,7 +64,7 @@ class Dictionary:
 
     @classmethod
     def of(cls, arrays: TermArrays) -> Dictionary:
-        """A dictionary with the terms that another one gave by `arrays`."""
+        """Create a dictionary from the `arrays` of another one."""
         from corollary.core.term_store import TermStore
 
         dictionary = cls()
@@ -72,7 +73,7 @@ class Dictionary:
         return dictionary
 
     def arrays(self) -> TermArrays:
-        """All terms, for `of`; not to be changed."""
+        """All terms as arrays, for `of`; read-only."""
         return self._flushed().arrays()
 
     def __len__(self) -> int:
@@ -104,12 +105,12 @@ class Dictionary:
         return np.array(out, np.uint32)
 
     def id(self, term: Constant) -> int:
-        """The id of one term, a new one if it was not seen before."""
+        """The id of a term; a new one if it was not seen before."""
         term_id = self._ids.get(term)
         return int(self.encode([term])[0]) if term_id is None else term_id
 
     def find(self, term: Constant) -> int | None:
-        """The id of a term, None if it was never seen: asking adds nothing.
+        """The id of a term, None if it was never seen; adds nothing.
 
         >>> dictionary = Dictionary()
         >>> dictionary.find(Literal("a")), len(dictionary), dictionary.id(Literal("a"))
@@ -149,7 +150,7 @@ class Dictionary:
         return [terms[term_id] for term_id in wanted]
 
     def encode_texts(self, texts: pa.Array | pa.ChunkedArray) -> Ids:
-        """The ids of terms that are given as canonical texts, in an array of strings or bytes."""
+        """The ids of terms given as canonical texts in an array of strings or bytes."""
         import pyarrow as pa
 
         from corollary.core.term_store import spans_of_array
@@ -160,9 +161,9 @@ class Dictionary:
         return self.encode_spans(spans_of_array(texts))
 
     def encode_spans(self, spans: Spans, hashes: npt.NDArray[np.uint32] | None = None) -> Ids:
-        """The ids of terms that are given as canonical texts in an array of bytes.
+        """The ids of terms given as canonical texts in an array of bytes.
 
-        `hashes`, if they are known already, are those of `Spans.hashes`.
+        `hashes`, if already computed, are those of `Spans.hashes`.
         """
         store = self._flushed()
         if len(self._ids) > tuning.remembered_terms_limit:
@@ -186,12 +187,12 @@ class Dictionary:
     def texts_from(self, first: int) -> pa.LargeStringArray:
         """The canonical texts of all terms from an id on, in the order of their ids.
 
-        `Dictionary().encode_texts(dictionary.texts_from(0))` gives every term its id again.
+        `Dictionary().encode_texts(dictionary.texts_from(0))` assigns the same ids again.
         """
         return self._flushed().array().slice(first)
 
     def _tagged(self, term: Constant) -> int | None:
-        """The id of a literal with a language tag, if it is not as it should be; else None."""
+        """The id of a literal whose language tag is not canonical, or None."""
         alike = canonical(term)
         if alike is term:
             return None
@@ -199,7 +200,7 @@ class Dictionary:
         return term_id
 
     def _recall(self, terms: Sequence[Constant]) -> None:
-        """Remember those of the terms that the store holds."""
+        """Cache the terms that the store holds."""
         if not terms or self._store is None:
             return
         from corollary.core.hashing import NO_ID

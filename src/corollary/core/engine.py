@@ -1,13 +1,13 @@
 """The protocols between algorithms and engines.
 
-All papers stand on one operator, Π[Ip, In : Δp, Δn] (Hu, Motik, Horrocks 2019, §4): the heads of
+All papers build on one operator, Π[Ip, In : Δp, Δn] (Hu, Motik, Horrocks 2019, §4): the heads of
 rule instances whose positive body holds in Ip, whose negative body is absent from In, and which use
 at least one fact of Δp positively or of Δn negatively. `Engine.derive` is that operator,
 `Engine.close` its fixpoint, and `Engine.support` its inverse. An algorithm is written over these,
 once; an engine decides how sets are stored and rules are joined.
 
-A set of facts is immutable and duplicate-free, and is kept by *narrow* predicates (`compile.home`):
-a relation, a property, or a class.
+A set of facts is immutable and duplicate-free, and is partitioned by *narrow* predicates
+(`compile.narrow_predicate`): relations, properties and classes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from corollary.lang.stratify import Predicate
 
 
 class Facts(Protocol):
-    """An immutable set of facts; the operations share what they can with their operands."""
+    """An immutable set of facts; results share storage with operands where possible."""
 
     def __len__(self) -> int: ...
 
@@ -34,7 +34,7 @@ class Facts(Protocol):
         ...
 
     def rows(self, predicate: Predicate) -> Ids:
-        """The facts of a narrow predicate as an array with one row a fact, in sorted order."""
+        """The facts of a narrow predicate as an array, one row per fact, sorted."""
         ...
 
     def union(self, other: Self) -> Self: ...
@@ -44,18 +44,18 @@ class Facts(Protocol):
     def intersection(self, other: Self) -> Self: ...
 
     def changed(self, deleted: Self, inserted: Self) -> tuple[Self, Self, Self]:
-        """(self \\ deleted) ∪ inserted, and by what it differs: the facts that go and come."""
+        """(self \\ deleted) ∪ inserted, with the facts actually deleted and actually inserted."""
         ...
 
     def replaced(self, lost: Self, gained: Self, *, shared: Self | None = None) -> Self:
-        """Without some of its facts, and with some that it has not; neither is looked for.
+        """Remove `lost` and add `gained`. Unchecked: `lost ⊆ self`, `gained ∩ self = ∅`.
 
-        `shared` is a set that has the same facts of these predicates as the result.
+        `shared` is a set with the same facts of these predicates as the result, to share storage.
         """
         ...
 
     def only(self, predicates: Collection[Predicate]) -> Self:
-        """The facts of these predicates; wide ones stand for all that they cover."""
+        """The facts of these predicates; a wide predicate selects all that it covers."""
         ...
 
     def without(self, predicates: Collection[Predicate]) -> Self:
@@ -63,7 +63,7 @@ class Facts(Protocol):
         ...
 
     def renamed(self, predicate: Predicate, new: Predicate) -> Self:
-        """The facts of one predicate as facts of another one, and nothing else."""
+        """The facts of one predicate, renamed to another; all other facts are dropped."""
         ...
 
 
@@ -72,9 +72,9 @@ F = TypeVar("F", bound=Facts)
 
 @dataclass(frozen=True)
 class Derived(Generic[F]):
-    """What `derive` and `close` give: heads without duplicates, and the instances considered.
+    """The result of `derive` and `close`: distinct heads, and the number of instances considered.
 
-    `counts` (if asked for) holds, for each predicate, the number of instances of each row of
+    `counts` (if requested) holds, for each predicate, the number of instances of each row of
     `facts.rows(predicate)`.
     """
 
@@ -86,9 +86,9 @@ class Derived(Generic[F]):
 
 @dataclass(frozen=True)
 class Difference(Generic[F]):
-    """By what facts differ from those before, and the rule instances considered.
+    """The changes of facts, and the number of rule instances considered.
 
-    `facts` are all of them afterwards, if an engine has made them anew.
+    `facts` holds all facts afterwards, if the engine recomputed them.
     """
 
     inserted: F
@@ -106,22 +106,22 @@ class Support:
 
 
 class Counts(Protocol[F]):
-    """How many rule instances derive each fact: immutable, cheap to change a little."""
+    """The number of rule instances that derive each fact; immutable, with cheap small updates."""
 
     def plus(self, derived: Derived[F]) -> Self:
-        """With the instances of a counted `derive` added."""
+        """Add the instances of a counted `derive`."""
         ...
 
     def minus(self, derived: Derived[F]) -> Self:
-        """With the instances of a counted `derive` taken away."""
+        """Subtract the instances of a counted `derive`."""
         ...
 
     def without(self, predicates: Collection[Predicate]) -> Self:
-        """With the counts of these predicates set to 0; wide ones stand for all they cover."""
+        """Reset the counts of these predicates, and of those that wide ones cover."""
         ...
 
     def positive(self, facts: F) -> F:
-        """Those of the facts that are derived at least once."""
+        """Select the facts with a positive count."""
         ...
 
     def of(self, facts: F) -> Mapping[Predicate, npt.NDArray[np.int64]]:
@@ -137,7 +137,7 @@ OnRound = Callable[[int, int], None]  # round, facts derived so far; may raise t
 
 
 class Engine(Protocol[F]):
-    """How sets of facts are stored and rules are joined."""
+    """Stores sets of facts and evaluates rules over them."""
 
     dictionary: Dictionary
 
@@ -158,11 +158,11 @@ class Engine(Protocol[F]):
     ) -> Derived[F]:
         """Π[facts, negative : delta, negative_delta]; without deltas, Π[facts, negative].
 
-        `negative` is `facts` if left out; `delta` is a subset of `facts`, and `negative_delta` has
+        `negative` defaults to `facts`; `delta` is a subset of `facts`, and `negative_delta` has
         nothing in common with `negative`. Each rule instance is considered once.
 
-        With `heads`, only instances whose head is one of them are considered; and without deltas
-        and counts, one instance of a head is enough, so that there may be fewer than all.
+        With `heads`, only instances with one of these heads are considered; without deltas and
+        counts, the engine may stop at the first instance of a head.
         """
         ...
 
@@ -177,7 +177,7 @@ class Engine(Protocol[F]):
     ) -> Derived[F]:
         """The least J with Π[facts ∪ J, negative : delta ∪ J] ⊆ facts ∪ J, less `facts`.
 
-        `negative` is `facts` if left out: what the rules negate or aggregate is complete before.
+        `negative` defaults to `facts`: negated and aggregated predicates are already complete.
         """
         ...
 
@@ -193,41 +193,41 @@ class Engine(Protocol[F]):
     ) -> Iterator[Support]:
         """Instances whose head is in `heads` and whose body holds in `within`, rule by rule.
 
-        The instances of a rule may come in several pieces, so that one who needs a few can stop.
+        The instances of a rule may arrive in several batches, so that callers can stop early.
         With `unproved`, the body may also hold there: instances with exactly one body fact that is
-        not in `within` (at least two if `several`). Negated atoms read `negative`, which is
-        `within` if left out.
+        not in `within` (at least two if `several`). Negated atoms read `negative`, by default
+        `within`.
         """
         ...
 
     def reclose(
         self, rule: CompiledRule, before: F, after: F, *, changed: F, known: F
     ) -> Difference[F]:
-        """By what the closure under P(x, z) :- P(x, y), E(y, z), or E first, differs afterwards.
+        """Diff of the closure under P(x, z) :- P(x, y), E(y, z), or with E first.
 
-        `before` and `after` hold given facts of P and facts of E, `changed` those that only one of
-        the two has, and `known` the facts of P that follow from `before`.
+        `before` and `after` hold the base facts of P and the facts of E, `changed` their symmetric
+        difference, and `known` the closure of `before`.
         """
         ...
 
     def reconnect(
         self, edge: Predicate, pair: Predicate, before: F, after: F, *, changed: F, known: F
     ) -> Difference[F]:
-        """By what the pairs of all nodes of each connected component differ afterwards.
+        """Diff of the pairs of nodes in the same connected component.
 
-        `before`, `after` and `changed` hold facts of `edge`, taken without direction; the result is
-        facts of `pair`, as is `known`, the pairs of `before`.
+        `before`, `after` and `changed` hold undirected edges as facts of `edge`; the result, and
+        `known`, the pairs of `before`, are facts of `pair`.
         """
         ...
 
     def components(self, edge: Predicate, least: Predicate, facts: F) -> F:
-        """Each node of an edge and the least node that it is connected to, as facts of `least`.
+        """Pair each node with the least node of its component, as facts of `least`.
 
-        That is what the pairs of `reconnect` come from: a fact for each node, where the pairs of a
-        component are the square of its nodes.
+        This is the compact form of the pairs of `reconnect`: one fact per node instead of the
+        square of the nodes of each component.
         """
         ...
 
     def counts(self) -> Counts[F]:
-        """Counts that are all 0."""
+        """Create counts that are all 0."""
         ...

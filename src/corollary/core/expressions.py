@@ -1,8 +1,8 @@
 """Filters over columns of term ids.
 
-Values travel as typed columns: exact numbers as fractions of 64-bit integers, doubles, strings as
-ranks, booleans, and the error. Each distinct term is looked at once, never each row. Where a 64-bit
-product could overflow, the rows concerned (and no others) are computed with Python's integers.
+Values are typed columns: exact numbers as fractions of 64-bit integers, doubles, strings as ranks,
+booleans, and errors. Each distinct term is examined once, instead of each row. Rows in which a
+64-bit product could overflow are computed with Python's integers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Mask = npt.NDArray[np.bool_]
 ERROR, EXACT, DOUBLE, STRING, BOOLEAN, TERM = range(6)
 
 _ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_SAFE = 2.0**62  # results whose estimate in doubles stays below are exact in 64 bits
+_EXACT_LIMIT = 2.0**62  # results whose estimate in doubles stays below are exact in 64 bits
 
 
 @dataclass
@@ -93,7 +93,7 @@ def holds(
     array([False,  True,  True])
     """
     match expression:
-        # What rule sets ask of all terms that there are, without a look at each of them.
+        # Tests of rule sets that apply to all terms, answered without examining each of them.
         case ("!", (("sameTerm", (int(one), int(two))),)):
             return np.asarray(columns[one] != columns[two])
         case ("isLiteral", (int(one),)):
@@ -160,7 +160,7 @@ class _Evaluation:
     def values(self) -> Column:
         """The values of the terms; functions do not need them."""
         values = term_values(self.terms)
-        # Terms without a value are told apart by number, whether they are constants or not.
+        # Terms without a value are compared by id, constants included.
         numbers: dict[Constant, int] = {}
         for row in np.nonzero(values.kind == TERM)[0].tolist():
             values.num[row] = numbers.setdefault(self.terms[row], len(numbers))
@@ -187,7 +187,7 @@ class _Evaluation:
         if sign in FUNCTIONS:
             return self._call(sign, arguments)
         inner = [self.column(argument) for argument in arguments]
-        # A term without a value is an error in all operations but a comparison of terms.
+        # A term without a value is an error in every operation except comparisons of terms.
         for argument, column in zip(arguments, inner, strict=True):
             if sign not in ("=", "!=") or isinstance(argument, tuple):
                 column.kind[column.kind == TERM] = ERROR
@@ -205,7 +205,7 @@ class _Evaluation:
         return self._compute(sign, inner[0], inner[1])
 
     def _call(self, name: str, arguments: tuple[CompiledExpression, ...]) -> Column:
-        """A function of terms, called once for each combination of them that occurs."""
+        """Call a function of terms once per distinct combination."""
         places: list[Array] = []
         for argument in arguments:
             assert not isinstance(argument, tuple), "functions take terms"
@@ -305,7 +305,7 @@ def _as_doubles(column: Column) -> npt.NDArray[np.float64]:
     """Numbers as the nearest doubles."""
     out = column.double.copy()
     exact = column.kind == EXACT
-    # The quotient of two integers that doubles hold exactly is rounded once, as it must be.
+    # The quotient of two integers that doubles represent exactly is rounded once, as required.
     small = exact & (np.abs(column.num) < 2**53) & (column.den > 0) & (column.den < 2**53)
     out[small] = column.num[small] / column.den[small]
     for row in np.nonzero(exact & ~small)[0].tolist():
@@ -314,19 +314,19 @@ def _as_doubles(column: Column) -> npt.NDArray[np.float64]:
 
 
 def _fractions(sign: str, left: Column, right: Column) -> tuple[Array, Array, Mask]:
-    """Numerators, denominators, and whether they are right: nothing overflowed on the way."""
+    """Numerators, denominators, and whether they are correct: no product overflowed."""
     a, b = left.num, left.den
     c, d = right.num, right.den
     fits = (b != 0) & (d != 0)
     fa, fb, fc, fd = (np.abs(part.astype(np.float64)) for part in (a, b, c, d))
     if sign in ("+", "-"):
         num = a * d + c * b if sign == "+" else a * d - c * b
-        return num, b * d, fits & (fa * fd + fc * fb < _SAFE) & (fb * fd < _SAFE)
+        return num, b * d, fits & (fa * fd + fc * fb < _EXACT_LIMIT) & (fb * fd < _EXACT_LIMIT)
     if sign == "*":
-        return a * c, b * d, fits & (fa * fc < _SAFE) & (fb * fd < _SAFE)
+        return a * c, b * d, fits & (fa * fc < _EXACT_LIMIT) & (fb * fd < _EXACT_LIMIT)
     # a/b : c/d with the sign kept in the numerator; a zero divisor leaves the denominator 0
     num, den = a * d * np.sign(c), b * np.abs(c)
-    return num, den, fits & (fa * fd < _SAFE) & (fb * fc < _SAFE)
+    return num, den, fits & (fa * fd < _EXACT_LIMIT) & (fb * fc < _EXACT_LIMIT)
 
 
 def _order(left: Column, right: Column) -> tuple[Mask, Mask, Mask, Mask]:
@@ -340,7 +340,11 @@ def _order(left: Column, right: Column) -> tuple[Mask, Mask, Mask, Mask]:
         a = left.num.astype(np.float64) * right.den
         b = right.num.astype(np.float64) * left.den
         safe = (
-            exact & (np.abs(a) < _SAFE) & (np.abs(b) < _SAFE) & (left.den != 0) & (right.den != 0)
+            exact
+            & (np.abs(a) < _EXACT_LIMIT)
+            & (np.abs(b) < _EXACT_LIMIT)
+            & (left.den != 0)
+            & (right.den != 0)
         )
         with np.errstate(over="ignore"):
             x, y = left.num * right.den, right.num * left.den

@@ -1,9 +1,9 @@
 """Compiled loops over the texts of terms: hash, compare, find, add.
 
 A *span* is a term's text inside an array of bytes, from its start to its end. Spans are read eight
-bytes at a time, so that the array must go on for `SLACK` bytes after the last span. A slot of a
-hash table holds the hash of a term and its id + 1, or 0 if it is free; a term is looked for from
-the slot of its hash on, until a free one is met.
+bytes at a time, so the array must extend `SLACK` bytes beyond the last span. A slot of a hash table
+holds the hash of a term and its id + 1, or 0 if it is free. Collisions are resolved by linear
+probing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ONE = np.uint64(1)
 def word(data: Bytes, at: int) -> Any:
     """Eight bytes as a number, the first one lowest; compiled to a single load.
 
-    Places are unsigned, because signed ones are checked for being counted from the end.
+    Offsets are unsigned, because signed ones would be checked for negative values.
     """
     i = np.uint64(at)
     return (
@@ -69,7 +69,7 @@ def hash_of(data: Bytes, start: int, end: int) -> Any:
 
 @compiled
 def same(a: Bytes, start: int, end: int, b: Bytes, other: int) -> bool:
-    """Whether b has the bytes of the span of a at another place."""
+    """Whether b contains the bytes of the span of a at another offset."""
     at = start
     shift = other - start
     while at + 8 <= end:
@@ -138,7 +138,7 @@ def encode_spans(
 
 @compiled
 def rehash(old: Slots, new: Slots) -> None:
-    """Bring the terms of a table into a larger one, which is empty."""
+    """Move the terms of a table into a larger, empty one."""
     mask = np.uint64(len(new) - 1)
     for held in old:
         if held != np.uint64(0):

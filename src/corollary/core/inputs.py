@@ -1,16 +1,19 @@
-"""Limits on input files: how large they are after decompression, and how long one item may be.
+"""Input files: their compression, how large they may be, and how long one item may be.
 
-An input file may come from anyone. What it costs to read must stay in proportion to its size, so
-every reader meters the bytes that decompression produces and bounds what it holds at once.
+Input files may be hostile. The cost of reading must stay proportional to the size of a file, so
+every reader meters the decompressed bytes and bounds the memory it uses.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from corollary.errors import InvalidInput
 
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 MAX_ITEM_BYTES = 16 << 20  # a term, a line or a row; the RDF parser buffers no more
-# A compressed file may expand to this much unless a limit is set. The size of other files is
-# visible before they are read, so that they have no default limit.
+# A compressed file may expand to this size unless a limit is set. The size of other files is
+# visible before they are read, so they have no default limit.
 DEFAULT_LIMIT = 64 << 30
 # N-Triples compress 10 to 60 times. Gzip reaches 1,000 times and Zstandard far more, on runs of the
 # same bytes only.
@@ -18,8 +21,32 @@ MAX_RATIO = 250
 _RATIO_FROM = 256 << 20  # decompressed bytes from which the ratio counts
 
 
+def is_compressed(path: Path) -> bool:
+    """Test by its suffix whether a file is compressed.
+
+    >>> is_compressed(Path("data.nt.gz")), is_compressed(Path("data.nt"))
+    (True, False)
+    """
+    return path.suffix.lower() in COMPRESSIONS
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix of the format: `.ttl` of `data.ttl.gz`."""
+    name = Path(path.stem) if is_compressed(path) else path
+    return name.suffix.lower()
+
+
+def unreadable(path: Path, error: Exception) -> InvalidInput:
+    """The error for a file that the system cannot read, or whose compressed data are damaged."""
+    code = error.errno if isinstance(error, OSError) else None
+    if is_compressed(path) and code is None:
+        return InvalidInput("E306", f"{path} is damaged: it cannot be decompressed", file=str(path))
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return InvalidInput("E301", f"cannot read {path}: {reason}", file=str(path))
+
+
 class InputMeter:
-    """Counts the bytes that one file yields, and refuses the file above a limit.
+    """Counts the bytes of one file, and rejects the file above a limit.
 
     `size` is the size of a compressed file on disk, None if the file is not compressed. An
     explicit limit replaces the default limit and the rule about the ratio.

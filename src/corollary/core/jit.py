@@ -1,11 +1,11 @@
-"""How loops are compiled: on first use, cached on disk, run without the lock.
+"""Compilation of loops: on first use, cached on disk, run without the global interpreter lock.
 
-Only modules of loops import this one, because it loads numba; they are imported where they are
-first needed. With NUMBA_DISABLE_JIT=1 the loops run as plain Python.
+Only modules with loops import this one, because it loads numba; they are imported on demand. With
+NUMBA_DISABLE_JIT=1 the loops run as plain Python.
 
-Numba keeps compiled loops beside the source, or else in the user's cache folder. Where neither can
-be written (a package installed by somebody else, a home that is read-only), they go to a folder of
-this user in the folder for temporary files; where that is impossible too, every process compiles.
+Numba caches compiled loops beside the source, or else in the user's cache folder. If neither is
+writable (a package installed by another user, a read-only home), the cache is a private folder in
+the folder for temporary files; if that fails too, every process compiles.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first use, cache on disk, run without the lock."""
+    """Compile on first use, cache on disk, release the lock while running."""
     return _compiled(function, nogil=True)
 
 
@@ -49,7 +49,7 @@ def _compiled(function: Function, **options: Any) -> Function:
 
 
 def _cache_folder() -> Path | None:
-    """A folder that nobody else can write to: what is in it is executed."""
+    """A folder that only this user can write to, because its content is executed."""
     try:
         folder = Path(tempfile.gettempdir()) / f"corollary-cache-{os.getuid()}"
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,9 +1,9 @@
-"""What filters ask of literals, found out once for each term: its kind, and its datatypes.
+"""Properties of literals that filters use, computed once per term: kind, datatypes, value.
 
-OWL 2 RL gives every literal each of 32 datatypes that has its value. Asked one by one, a hundred
-thousand literals take ten seconds; as the bits of a number, found together, a second; and for
-strings without escapes, which are nearly all, by columns, a tenth of that, once.
-The id of a term never changes, so what is known of it holds forever.
+OWL 2 RL assigns to every literal those of 32 datatypes whose value space contains its value. One
+test after another takes ten seconds for a hundred thousand literals; as the bits of one number,
+computed together, a second; and for strings without escapes, nearly all literals, in columns, a
+tenth of that. The id of a term never changes, so cached results remain valid.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ Mask = npt.NDArray[np.bool_]
 
 _BITS = {name: np.uint64(1 << place) for place, name in enumerate(DATATYPES)}
 _DATATYPES = np.uint64((1 << len(DATATYPES)) - 1)
-_LITERAL = np.uint64(1 << 62)  # the bit above is of all terms that were looked at
-# The patterns for texts with their quotes, as Arrow takes them.
+_LITERAL = np.uint64(1 << 62)  # the next bit marks all terms that were examined
+# The patterns for quoted texts, in Arrow's syntax.
 _QUOTED = {name: rf'\A"(?s:{text})"\z' for name, text in STRING_PATTERNS.items()}
 _NONE = np.uint64(0)
-_FALSE, _TRUE = 1, 2  # or an error; 0 is of terms that nobody asked about
+_FALSE, _TRUE = 1, 2  # or an error; 0: not evaluated yet
 
 NO_VALUE = -1
 
-_Found = npt.NDArray[Any]
+_Values = npt.NDArray[Any]
 _Places = npt.NDArray[np.int64]
-_Look = Callable[[Ids, Dictionary], _Found]
+_Compute = Callable[[Ids, Dictionary], _Values]
 
 
 @dataclass
 class _Column:
-    values: npt.NDArray[Any]  # by id, 0 for terms that nobody asked about; or by the place in `ids`
+    values: npt.NDArray[Any]  # by id, 0 if not computed yet; or by position in `ids`
     ids: Ids = field(default_factory=lambda: np.zeros(0, np.uint32))  # if few terms are known
 
 
@@ -60,7 +60,7 @@ _known: WeakKeyDictionary[Dictionary, Literals] = WeakKeyDictionary()
 
 
 class Literals:
-    """The kinds and datatypes of a dictionary's terms, as far as somebody asked."""
+    """The kinds and datatypes of a dictionary's terms, computed on demand."""
 
     def __init__(self) -> None:
         self._bits = _Column(np.zeros(0, np.uint64))
@@ -72,14 +72,14 @@ class Literals:
 
     @classmethod
     def of(cls, dictionary: Dictionary) -> Literals:
-        """Those of a dictionary."""
+        """The cache of a dictionary."""
         found = _known.get(dictionary)
         if found is None:
             found = _known[dictionary] = cls()
         return found
 
     def is_literal(self, ids: Ids, dictionary: Dictionary) -> Mask:
-        """Which of the terms are literals.
+        """Test which of the terms are literals.
 
         >>> from corollary.lang.syntax import XSD
         >>> dictionary = Dictionary()
@@ -90,7 +90,7 @@ class Literals:
         return np.asarray((self._of(ids, dictionary) & _LITERAL) != _NONE)
 
     def has_datatype(self, ids: Ids, datatype: Constant, dictionary: Dictionary) -> Mask:
-        """Which of the terms are literals whose value is one of a datatype's.
+        """Test which terms are literals whose value is in a datatype's value space.
 
         >>> from corollary.lang.syntax import XSD
         >>> dictionary = Dictionary()
@@ -104,7 +104,7 @@ class Literals:
         return np.asarray((self._of(ids, dictionary) & _BITS[name]) != _NONE)
 
     def datatypes(self, ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.int64]:
-        """For each term, the datatypes that have its value, as bits in the order of `DATATYPES`.
+        """For each term, the datatypes that contain its value, as bits in the order of `DATATYPES`.
 
         >>> from corollary.lang.syntax import XSD
         >>> dictionary = Dictionary()
@@ -125,10 +125,10 @@ class Literals:
         >>> Literals().values(ids, dictionary)
         array([ 1, -1,  1])
         """
-        return self._looked_up(self._values, ids, dictionary, self._numbered)
+        return self._cached(self._values, ids, dictionary, self._numbered)
 
     def is_true_of(self, name: str, ids: Ids, dictionary: Dictionary) -> Mask:
-        """For which terms a function of one term is true.
+        """Test for which terms a function of one term is true.
 
         >>> dictionary = Dictionary()
         >>> ids = dictionary.encode([IRI("a"), Literal("x"), IRI("a")])
@@ -138,53 +138,55 @@ class Literals:
         known = self._functions.setdefault(name, _Column(np.zeros(0, np.uint8)))
         call = FUNCTIONS[name].call
 
-        def look(new: Ids, dictionary: Dictionary) -> _Found:
+        def evaluate(new: Ids, dictionary: Dictionary) -> _Values:
             found = [_TRUE if call(term) else _FALSE for term in dictionary.terms(new.tolist())]
             return np.array(found, np.uint8)
 
-        return np.asarray(self._looked_up(known, ids, dictionary, look) == _TRUE)
+        return np.asarray(self._cached(known, ids, dictionary, evaluate) == _TRUE)
 
     def _of(self, ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.uint64]:
-        return self._looked_up(self._bits, ids, dictionary, _looked)
+        return self._cached(self._bits, ids, dictionary, _bits_of)
 
-    def _looked_up(self, known: _Column, ids: Ids, dictionary: Dictionary, look: _Look) -> _Found:
+    def _cached(
+        self, known: _Column, ids: Ids, dictionary: Dictionary, compute: _Compute
+    ) -> _Values:
         if dictionary.partial:
-            return self._looked_up_of_few(known, ids, dictionary, look)
+            return self._cached_of_few(known, ids, dictionary, compute)
         values = known.values
         if len(values) >= len(dictionary):
             found = values[ids]
             if found.all():
                 return found
-        with self._lock:  # joins may ask from several threads
+        with self._lock:  # joins may call this from several threads
             if len(known.values) < len(dictionary):
                 more = np.zeros(len(dictionary) + len(known.values) // 2, values.dtype)
                 more[: len(known.values)] = known.values
                 known.values = more
             values = known.values
             new = np.unique(ids[values[ids] == 0])
-            values[new] = look(new, dictionary)
+            values[new] = compute(new, dictionary)
             return values[ids]
 
-    def _looked_up_of_few(
-        self, known: _Column, ids: Ids, dictionary: Dictionary, look: _Look
-    ) -> _Found:
-        """The same for a dictionary that has a few of many terms: nothing is as long as that."""
+    def _cached_of_few(
+        self, known: _Column, ids: Ids, dictionary: Dictionary, compute: _Compute
+    ) -> _Values:
+        """Like `_cached`, for a partial dictionary: without arrays over all ids."""
         with self._lock:
             new = missing_in(known.ids, ids)
             if len(new):
                 every = np.concatenate([known.ids, new])
                 order = np.argsort(every, kind="stable")
-                values = np.concatenate([known.values, look(new, dictionary)])
+                values = np.concatenate([known.values, compute(new, dictionary)])
                 known.ids, known.values = every[order], values[order]
             return known.values[np.searchsorted(known.ids, ids)]
 
-    def _numbered(self, ids: Ids, dictionary: Dictionary) -> _Found:
+    def _numbered(self, ids: Ids, dictionary: Dictionary) -> _Values:
         """Numbers of values: even ones for strings, by the ids of their own terms."""
         found = np.full(len(ids), NO_VALUE, np.int64)
         texts = dictionary.texts(ids)
         plain, other = _kinds(texts)
         found[plain] = 2 * (ids[plain].astype(np.int64) + 1)
-        if self._strings:  # values of other terms, which were there before
+        if self._strings:  # values of terms that existed before
             for place, text in zip(plain, texts.take(pa.array(plain)).to_pylist(), strict=True):
                 found[place] = self._strings.get(text[1:-1], found[place])
         for place, text in zip(other, texts.take(pa.array(other)).to_pylist(), strict=True):
@@ -237,15 +239,15 @@ def value_texts(texts: pa.LargeStringArray) -> tuple[_Places, pa.LargeStringArra
 
 
 def _kinds(texts: pa.LargeStringArray) -> tuple[_Places, _Places]:
-    """Where strings without escapes are, and where all other literals are."""
+    """Find the positions of strings without escapes, and those of all other literals."""
     literal = _mask(pc.starts_with(texts, '"'))
     plain = literal & _mask(pc.ends_with(texts, '"'))
     plain &= ~_mask(pc.match_substring(texts, "\\"))
     return np.flatnonzero(plain), np.flatnonzero(literal & ~plain)
 
 
-def _looked(ids: Ids, dictionary: Dictionary) -> _Found:
-    """The bits of terms."""
+def _bits_of(ids: Ids, dictionary: Dictionary) -> _Values:
+    """Compute the kinds and datatypes of terms, as bits."""
     texts = dictionary.texts(ids)
     plain, other = _kinds(texts)
     found = np.full(len(ids), 1 << 63, np.uint64)

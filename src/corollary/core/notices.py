@@ -1,8 +1,8 @@
-"""What a load or a commit does that its user may not expect: one warning for each kind.
+"""Notices: collect surprises during a load or commit, and warn once per code.
 
-Readers and engines report with `note` while they work. Whoever carries out a load or a commit
-gathers these reports, and warns once for each code when the work is done. Reports outside of a load
-or a commit, such as those of an explanation that evaluates an aggregate again, are dropped.
+Readers and engines report with `note` while they work. A load or commit gathers the notices, and
+issues one warning per code at the end. Notices outside of a load or commit, such as those of an
+explanation that reevaluates an aggregate, are dropped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HINTS = {
 
 @dataclass
 class Notice:
-    """How often something happened, and where it did first."""
+    """The number of occurrences, and the place of the first."""
 
     count: int = 0
     file: str | None = None
@@ -33,13 +33,13 @@ class Notice:
 
 
 class Notices:
-    """Reports by code."""
+    """Notices by code."""
 
     def __init__(self) -> None:
         self.by_code: dict[str, Notice] = {}
 
     def add(self, code: str, count: int, *, file: str | None = None, detail: str = "") -> None:
-        """Count something; the first place and detail are kept."""
+        """Count occurrences; the first file and detail are kept."""
         if not count:
             return
         known = self.by_code.setdefault(code, Notice(0, file, detail))
@@ -48,7 +48,7 @@ class Notices:
             known.terms[detail] = known.terms.get(detail, 0) + count
 
     def extend(self, other: Notices) -> None:
-        """Count what others have counted."""
+        """Add the counts of other notices."""
         for code, notice in other.by_code.items():
             if notice.terms:
                 for term, count in notice.terms.items():
@@ -57,7 +57,7 @@ class Notices:
                 self.add(code, notice.count, file=notice.file, detail=notice.detail)
 
     def warnings(self) -> list[CorollaryWarning]:
-        """One warning for each code.
+        """Create one warning per code.
 
         >>> notices = Notices()
         >>> notices.add("W101", 2, file="data.nq")
@@ -73,12 +73,12 @@ class Notices:
         ]
 
     def warn(self) -> None:
-        """Warn through Python's `warnings`, and forget."""
+        """Issue Python warnings, and clear the notices."""
         if not self.by_code:
             return
-        found = self.warnings()
+        pending = self.warnings()
         self.by_code = {}
-        for warning in found:
+        for warning in pending:
             warnings.warn(warning, stacklevel=4)
 
 
@@ -104,14 +104,14 @@ _current: ContextVar[Notices | None] = ContextVar("notices", default=None)
 
 
 def note(code: str, count: int, *, file: str | None = None, detail: str = "") -> None:
-    """Report something to whoever gathers reports."""
+    """Report occurrences to the current notices, if any."""
     notices = _current.get()
     if notices is not None:
         notices.add(code, count, file=file, detail=detail)
 
 
 class gathering:  # noqa: N801  used like a function; a generator would take twice as long
-    """Have everything inside report to `notices`."""
+    """Collect all reports of the `with` block in `notices`."""
 
     __slots__ = ("_notices", "_token")
 

@@ -1,8 +1,7 @@
-"""A dictionary that holds a few of many terms, for a driver whose terms are in tables.
+"""A partial dictionary: a cache of a terms table, for a driver.
 
-Ids are those of the terms table. The terms of the rules are known from the beginning; others are
-fetched when somebody asks for them, and terms that the table does not have get new ids after all of
-its own.
+Ids are those of the terms table. The terms of the rules are known from the start; others are
+fetched on demand, and terms missing from the table get new ids beyond its own.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LookUp = Callable[[list[str]], Sequence[int | None]]  # the ids of texts, None f
 
 
 class PartialDictionary(Dictionary):
-    """Some terms of a table, and those that are added to it.
+    """Some terms of a table, and new terms.
 
     >>> from corollary.lang.syntax import Literal
     >>> table = ['"a"', '"b"', '"c"']
@@ -55,9 +54,9 @@ class PartialDictionary(Dictionary):
         *,
         max_terms: int = MAX_TERMS,
     ) -> None:
-        """`next_id` is the first id that no term has.
+        """`next_id` is the first free id.
 
-        Without `look_up`, `known` has all terms of the table that anybody will encode.
+        Without `look_up`, `known` must hold all terms of the table that will be encoded.
         """
         super().__init__(max_terms=max_terms)
         self._ids.update(known)
@@ -71,13 +70,13 @@ class PartialDictionary(Dictionary):
 
     @property
     def new_terms(self) -> list[tuple[int, str]]:
-        """What the table does not have: ids, one after the other, and texts."""
+        """The terms missing from the table: consecutive ids, and texts."""
         return [
             (number, text_of(self._terms[number])) for number in range(self._first, self._count)
         ]
 
     def encode(self, terms: Iterable[Constant]) -> Ids:
-        """The ids of terms, new ones for terms that neither this nor the table has."""
+        """Encode terms; terms missing from this dictionary and the table get new ids."""
         wanted = [canonical(term) for term in terms]
         self._find_all(wanted)
         out = []
@@ -94,17 +93,17 @@ class PartialDictionary(Dictionary):
         return np.array(out, np.uint32)
 
     def find(self, term: Constant) -> int | None:
-        """The id of a term, None if neither this nor the table has it."""
+        """The id of a term, None if it is in neither this dictionary nor the table."""
         term = canonical(term)
         self._find_all([term])
         return self._ids.get(term)
 
     def remember(self, terms: Iterable[Constant]) -> None:
-        """Look terms up together, so that nobody who asks for one of them has to."""
+        """Look up terms in one batch and cache them."""
         self._find_all([canonical(term) for term in terms])
 
     def known(self, most: int) -> dict[int, str]:
-        """The texts of terms that are here, if they are not too many, for another one to `learn`.
+        """The texts of cached terms, if at most `most`, for another dictionary to `learn`.
 
         >>> from corollary.lang.syntax import Literal
         >>> one = PartialDictionary({Literal("a"): 0}, 2, fetch=lambda ids: [])
@@ -118,14 +117,14 @@ class PartialDictionary(Dictionary):
         return {number: text_of(term) for number, term in self._terms.items()}
 
     def learn(self, texts: Mapping[int, str]) -> None:
-        """Take over terms of the same table."""
+        """Add terms of the same table to the cache."""
         for number, text in texts.items():
             if number < self._first and number not in self._terms:
                 term = self._terms[number] = term_of(text)
                 self._ids[term] = number
 
     def terms(self, ids: Iterable[int]) -> Sequence[Constant]:
-        """The terms of ids; those that are not here are fetched together."""
+        """Decode ids; missing terms are fetched in one batch."""
         wanted = list(ids)
         missing = list(dict.fromkeys(number for number in wanted if number not in self._terms))
         if not missing:
@@ -151,8 +150,8 @@ class PartialDictionary(Dictionary):
         texts = pa.array([here.get(n) or found[n] for n in wanted], pa.large_string())
         return texts.take(pa.array(places))
 
-    def foresee(self, ids: npt.NDArray[np.integer]) -> None:
-        """Fetch texts that somebody will ask for, if there is room for them."""
+    def prefetch(self, ids: npt.NDArray[np.integer]) -> None:
+        """Prefetch texts, if the cache has room for them."""
         missing = [number for number in ids.tolist() if not self._has(number)]
         if len(self._texts) + len(missing) <= tuning.remembered_texts_limit:
             self._texts.update(zip(missing, self._fetched(missing), strict=True))
@@ -161,7 +160,7 @@ class PartialDictionary(Dictionary):
         return number in self._texts or number in self._terms
 
     def encode_spans(self, spans: Spans, hashes: npt.NDArray[np.uint32] | None = None) -> Ids:
-        """The ids of terms that are given as canonical texts in an array of bytes."""
+        """Encode terms given as canonical texts in an array of bytes."""
         data = spans.data.tobytes()
         texts = [
             data[start:end].decode()
@@ -178,7 +177,7 @@ class PartialDictionary(Dictionary):
         return pa.array(chosen, pa.large_string())
 
     def _find_all(self, terms: Iterable[Constant]) -> None:
-        """Remember the ids of those of the terms that the table has."""
+        """Cache the ids of the terms that are in the table."""
         if self._look_up is None:
             return
         missing = list(dict.fromkeys(term for term in terms if term not in self._ids))

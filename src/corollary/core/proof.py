@@ -1,4 +1,4 @@
-"""`Proof`: a derivation of a fact, as a value to print, to draw and to walk through."""
+"""`Proof`: a derivation of a fact, as a value that can be printed, drawn and traversed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from corollary.lang.syntax import Aggregate, Atom, Negation, Rule
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Why a fact holds: the rule that derives it, and proofs of what the rule reads.
+    """A derivation of a fact: the rule that derives it, and proofs of its premises.
 
     A leaf is an explicit fact, or a negated atom that nothing matches. An aggregate is not proved
     step by step: its premises are some of the facts that it was computed from. Proofs may share
-    parts, so that they are graphs without cycles rather than trees; two proofs are the same if they
-    are the same object.
+    parts, so they are acyclic graphs rather than trees; they are compared by identity.
     """
 
-    fact: Atom | Negation | Aggregate  # an aggregate with its values in the place of variables
+    fact: Atom | Negation | Aggregate  # an aggregate has values instead of variables
     rule: Rule | None = None
     explicit: bool = False
     premises: tuple[Proof, ...] = ()
-    more: bool = False  # of an aggregate: whether there are facts beside the premises
+    more: bool = False  # of an aggregate: whether there are facts besides the premises
     least: bool = True  # whether the search has made sure that no proof has a smaller height
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -42,7 +41,7 @@ class Proof:
                 return "explicit" if self.explicit else "derived"
 
     def nodes(self) -> Iterator[Proof]:
-        """All parts of the proof, each once, premises before what they prove."""
+        """All nodes of the proof, each once, premises first."""
         done: set[int] = set()
         stack = [(self, False)]
         while stack:
@@ -56,9 +55,9 @@ class Proof:
 
     @cached_property
     def height(self) -> int:
-        """The most rule applications one above the other; what a rule negates or aggregates is 0.
+        """The longest chain of rule applications; negated and aggregated premises have height 0.
 
-        An aggregate is read when the facts below it are complete, as a negated atom is.
+        Like a negated atom, an aggregate is read when the strata below are complete.
         """
         heights: dict[int, int] = {}
         for node in self.nodes():
@@ -69,7 +68,7 @@ class Proof:
 
     @cached_property
     def size(self) -> int:
-        """The number of parts, each counted once."""
+        """The number of nodes, each counted once."""
         return sum(1 for _ in self.nodes())
 
     def __repr__(self) -> str:
@@ -84,10 +83,10 @@ class Proof:
         return self._printer.rule(node.rule).removesuffix(" .") if node.rule else None
 
     def __str__(self) -> str:
-        """The proof as a tree; what was shown before is named and not shown again.
+        """The proof as a tree; repeated parts are referenced instead of shown again.
 
-        A high proof is cut into several trees, so that its text does not grow with the square of
-        its height.
+        A high proof is split into several trees, so its text does not grow with the square of its
+        height.
         """
         lines: list[str] = []
         shown: set[int] = set()
@@ -141,9 +140,9 @@ class Proof:
         """The proof as nested dictionaries.
 
         Each has `fact`, `rule`, `explicit`, `premises` and `kind`; the outermost also `height` and
-        `least`. A part that occurs again has no premises there, and `"repeated": true`. Of a high
-        proof, the parts below a certain depth are in the list `parts` of the outermost, and where
-        they belong is `"part"`, their place in the list: readers of JSON refuse deep nesting.
+        `least`. A repeated part has no premises and `"repeated": true`. In a high proof, the parts
+        below a certain depth are in the list `parts` of the outermost node and referenced by
+        `"part"`, their position in the list: JSON readers reject deep nesting.
         """
         root: dict[str, Any] = {}
         parts: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What a materialization or update did, in the columns of the papers' tables."""
+"""Statistics of a materialization or update, as in the papers' tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Statistics:
-    """Counts by phase; seconds are filled in by whoever reads a clock.
+    """Counts by phase; callers that measure time fill in `seconds`.
 
     >>> statistics = Statistics("semi-naive", "the program is new")
     >>> statistics.count("recursive", 3)
@@ -19,7 +19,7 @@ class Statistics:
     reason: str
     rounds: int = 0
     derivations: dict[str, int] = field(default_factory=dict)
-    considered: dict[str, int] = field(default_factory=dict)  # facts that a phase looked at
+    considered: dict[str, int] = field(default_factory=dict)  # facts examined by a phase
     seconds: dict[str, float] = field(default_factory=dict)
 
     def count(self, phase: str, instances: int) -> None:
@@ -27,11 +27,11 @@ class Statistics:
         self.derivations[phase] = self.derivations.get(phase, 0) + instances
 
     def consider(self, phase: str, facts: int) -> None:
-        """Add facts to those that a phase has looked at."""
+        """Add to the facts examined by a phase."""
         self.considered[phase] = self.considered.get(phase, 0) + facts
 
     def include(self, other: Statistics) -> None:
-        """Add what other statistics have counted."""
+        """Add the counts of other statistics."""
         self.rounds += other.rounds
         for phase, instances in other.derivations.items():
             self.count(phase, instances)

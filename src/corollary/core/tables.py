@@ -1,4 +1,4 @@
-"""Facts as tables of ids by narrow predicate, between terms and engines."""
+"""Convert facts between atoms and tables of ids by narrow predicate."""
 
 from __future__ import annotations
 
@@ -7,17 +7,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.compile import TRIPLES, TYPES, constant_id, covers, home, home_terms
+from corollary.core.compile import (
+    TRIPLES,
+    TYPES,
+    constant_id,
+    covers,
+    narrow_predicate,
+    narrow_terms,
+)
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts, Support
+from corollary.core.ids import row_groups
 from corollary.lang.stratify import Predicate
+from corollary.lang.substitute import label_values, substituted_atom
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Term, Variable
 
 Tables = Mapping[Predicate, Ids]
 
 
 def encode(atoms: Iterable[Atom], dictionary: Dictionary) -> Tables:
-    """Ground atoms as tables.
+    """Encode ground atoms as tables.
 
     >>> from corollary.lang.program import Program
     >>> encode(Program.parse("e(1, 2) . e(2, 2) .").facts, Dictionary())[Predicate("e")].tolist()
@@ -25,34 +34,34 @@ def encode(atoms: Iterable[Atom], dictionary: Dictionary) -> Tables:
     """
     rows: dict[Predicate, list[Sequence[Constant]]] = {}
     for atom in atoms:
-        terms = [term for term in home_terms(atom) if not isinstance(term, Variable)]
-        rows.setdefault(home(atom), []).append(terms)
+        terms = [term for term in narrow_terms(atom) if not isinstance(term, Variable)]
+        rows.setdefault(narrow_predicate(atom), []).append(terms)
     return {
-        predicate: dictionary.encode(term for terms in found for term in terms).reshape(
-            len(found), len(found[0])
+        predicate: dictionary.encode(term for terms in table for term in terms).reshape(
+            len(table), len(table[0])
         )
-        for predicate, found in rows.items()
+        for predicate, table in rows.items()
     }
 
 
 def is_known(atom: Atom, dictionary: Dictionary) -> bool:
-    """Whether the dictionary has what the predicate of an atom leaves open; else no fact matches.
+    """Whether the dictionary has the open constants of an atom; otherwise no fact matches.
 
     The properties and classes of facts need not be in the dictionary.
     """
-    constants = (term for term in home_terms(atom) if not isinstance(term, Variable))
+    constants = (term for term in narrow_terms(atom) if not isinstance(term, Variable))
     return all(dictionary.find(term) is not None for term in constants)
 
 
 def decode(facts: Facts, dictionary: Dictionary) -> Iterator[Atom]:
-    """The facts of an engine as atoms."""
+    """Decode facts into atoms."""
     for predicate in facts.predicates():
         for row in facts.rows(predicate).tolist():
             yield atom_of(predicate, dictionary.terms(row))
 
 
-def atom_of(predicate: Predicate, terms: Sequence[Constant]) -> Atom:
-    """The fact of a narrow predicate with these terms."""
+def atom_of(predicate: Predicate, terms: Sequence[Term]) -> Atom:
+    """The atom of a narrow predicate with these terms."""
     if predicate.relation != TRIPLE:
         return Atom(predicate.relation, tuple(terms))
     if predicate.member_of is not None:
@@ -61,15 +70,23 @@ def atom_of(predicate: Predicate, terms: Sequence[Constant]) -> Atom:
     return Atom(TRIPLE, (terms[0], predicate.property, terms[1]))
 
 
+def pattern_of(predicate: Predicate, arity: int = 2) -> Atom:
+    """The atom that matches every fact of a narrow predicate.
+
+    >>> pattern_of(Predicate("edge"))
+    Atom(relation='edge', terms=(Variable(name='v0'), Variable(name='v1')))
+    """
+    return atom_of(predicate, [Variable(f"v{position}") for position in range(arity)])
+
+
 def scatter(
     wide: Predicate, columns: Sequence[Ids], dictionary: Dictionary
 ) -> Iterator[tuple[Predicate, list[Ids], npt.NDArray[np.int64]]]:
-    """The rows of all triples (or all types) by narrow predicates, with the numbers of the rows."""
+    """Partition rows of triples (or types) by narrow predicate; yield the row numbers too."""
     subject, label = columns[0], columns[1]  # the label is the property, or the class
-    order = np.argsort(label, kind="stable")
-    labels, starts = np.unique(label[order], return_index=True)
-    terms = dictionary.terms(labels.tolist())
-    for term, rows in zip(terms, np.split(order, starts[1:]), strict=True):
+    groups = list(row_groups(label))
+    terms = dictionary.terms([term_id for term_id, _ in groups])
+    for term, (_, rows) in zip(terms, groups, strict=True):
         if wide == TYPES:
             yield Predicate(TRIPLE, TYPE, term), [subject[rows]], rows
         elif term == TYPE:
@@ -82,7 +99,7 @@ def scatter(
 
 
 def narrow(relation: str, columns: Sequence[Ids], dictionary: Dictionary) -> Tables:
-    """Columns of a relation, or of triples, as tables."""
+    """Convert columns of a relation, or of triples, to tables."""
     if relation != TRIPLE:
         return {Predicate(relation): np.stack(columns, axis=1)}
     if not len(columns[0]):
@@ -90,8 +107,20 @@ def narrow(relation: str, columns: Sequence[Ids], dictionary: Dictionary) -> Tab
     return {p: np.stack(part, axis=1) for p, part, _ in scatter(TRIPLES, columns, dictionary)}
 
 
+def argument_columns(predicate: Predicate, rows: Ids, dictionary: Dictionary) -> list[Ids]:
+    """The arguments of a narrow predicate's facts; for triples subject, property and object."""
+    columns: list[Ids] = [*rows.T]
+    if predicate.relation == TRIPLE:
+        assert predicate.property is not None, "triples are stored by property"
+        labels = [predicate.property]
+        if predicate.member_of is not None:
+            labels = [TYPE, predicate.member_of]
+        columns[1:1] = [np.full(len(rows), dictionary.id(term), np.uint32) for term in labels]
+    return columns
+
+
 def joined(tables: Iterable[Tables]) -> Tables:
-    """Tables one below the other."""
+    """Concatenate tables by predicate."""
     parts: dict[Predicate, list[Ids]] = {}
     for table in tables:
         for predicate, rows in table.items():
@@ -102,7 +131,7 @@ def joined(tables: Iterable[Tables]) -> Tables:
 def body_tables(
     support: Support, dictionary: Dictionary, wanted: Callable[[Predicate], bool]
 ) -> Tables:
-    """The facts in the bodies of instances, of those atoms whose predicate is wanted."""
+    """The body facts of instances, for the atoms whose predicate is `wanted`."""
     parts: list[Tables] = []
     bindings = support.bindings
     for pattern in support.rule.body:
@@ -113,8 +142,8 @@ def body_tables(
             for a in pattern.arguments
         ]
         if pattern.wide:
-            found = scatter(pattern.predicate, columns, dictionary)
-            parts.append({p: np.stack(part, axis=1) for p, part, _ in found})
+            narrowed = scatter(pattern.predicate, columns, dictionary)
+            parts.append({p: np.stack(part, axis=1) for p, part, _ in narrowed})
         elif columns:
             parts.append({pattern.predicate: np.stack(columns, axis=1)})
         else:
@@ -123,39 +152,28 @@ def body_tables(
 
 
 def narrow_atoms(atom: Atom, predicates: Iterable[Predicate]) -> Iterator[Atom]:
-    """The atom with the properties and classes of predicates in the place of its variables.
+    """Instantiate the property and class of a wide atom for each predicate that it covers.
 
     >>> from corollary.lang.parser import parse_atom
     >>> from corollary.lang.syntax import IRI
-    >>> [found] = narrow_atoms(parse_atom("[?x, ?p, ?y]", {}, ""), [Predicate(TRIPLE, IRI("q"))])
-    >>> found.terms[1]
+    >>> [atom] = narrow_atoms(parse_atom("[?x, ?p, ?y]", {}, ""), [Predicate(TRIPLE, IRI("q"))])
+    >>> atom.terms[1]
     IRI(value='q')
     """
-    wide = home(atom)
+    wide = narrow_predicate(atom)
     if wide not in (TRIPLES, TYPES):
         yield atom
         return
     for predicate in predicates:
         if predicate in (TRIPLES, TYPES) or not covers(wide, predicate):
             continue
-        values: dict[Term, Term] = {}
-        for term, value in zip(
-            atom.terms[1:], (predicate.property, predicate.member_of), strict=True
-        ):
-            if value is not None and values.setdefault(term, value) != value:
-                break
-        else:
-            terms = tuple(values.get(term, term) for term in atom.terms)
-            # A constant is not replaced, and must be what the predicate has.
-            if all(
-                old == new or isinstance(old, Variable)
-                for old, new in zip(atom.terms, terms, strict=True)
-            ):
-                yield Atom(TRIPLE, terms)
+        values = label_values(atom, predicate)
+        if values is not None:
+            yield substituted_atom(atom, values)
 
 
 def first_rows(facts: Facts, number: int) -> Tables:
-    """Some of the facts, so many if there are."""
+    """The first `number` facts, or all if there are fewer."""
     tables = {}
     for predicate in facts.predicates():
         if number > 0:

@@ -1,7 +1,7 @@
-"""The texts of many terms, numbered: one array of bytes, the offsets in it, a hash table.
+"""The numbered texts of many terms: one array of bytes, offsets into it, a hash table.
 
-Texts are canonical (`core.terms`). Nothing that was added is ever moved or changed, only copied
-into larger arrays, so that views stay valid.
+Texts are canonical (`core.terms`). Added texts are never moved or changed, only copied into larger
+arrays, so views stay valid.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from corollary.core.hashing import SLACK, Bytes, Hashes, Ids, Places, Slots
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FIRST = 1 << 10  # slots to begin with
+_FIRST = 1 << 10  # initial number of slots
 
 
 class Spans(NamedTuple):
-    """Texts inside an array of bytes that goes on for SLACK bytes after the last one."""
+    """Texts inside an array of bytes that extends SLACK bytes beyond the last one."""
 
     data: Bytes
     starts: Places
@@ -35,7 +35,7 @@ class Spans(NamedTuple):
 
 
 class TermArrays(NamedTuple):
-    """The texts of terms one after the other, where each begins, the hash table, how many."""
+    """The concatenated texts of terms, their offsets, the hash table, and the number of terms."""
 
     texts: Bytes  # with room for SLACK bytes after the last text
     offsets: Places
@@ -44,7 +44,7 @@ class TermArrays(NamedTuple):
 
 
 class TermStore:
-    """Gives texts numbers in the order in which they are first seen.
+    """Numbers texts in the order in which they are first seen.
 
     >>> store = TermStore()
     >>> store.encode(spans_of_texts([b"<a>", b"<b>", b"<a>"]), limit=10)
@@ -61,13 +61,13 @@ class TermStore:
 
     @classmethod
     def of(cls, arrays: TermArrays) -> TermStore:
-        """A store whose texts are arrays that another one gave; they are its own from now on."""
+        """Create a store from the arrays of another one, which it takes over."""
         store = cls()
         store._texts, store._offsets, store._slots, store._count = arrays
         return store
 
     def arrays(self) -> TermArrays:
-        """What the store consists of, for `of`; not to be changed."""
+        """The arrays of the store, for `of`; read-only."""
         return TermArrays(self._texts, self._offsets, self._slots, self._count)
 
     def __len__(self) -> int:
@@ -75,13 +75,13 @@ class TermStore:
 
     @property
     def nbytes(self) -> int:
-        """The memory that is held."""
+        """The memory in use."""
         return self._texts.nbytes + self._offsets.nbytes + self._slots.nbytes
 
     def encode(self, spans: Spans, *, limit: int, hashes: Hashes | None = None) -> Ids:
         """The ids of texts, new ones for new texts while there are fewer than `limit`.
 
-        A text that is not known and not added gets `hashing.NO_ID`.
+        Unknown texts that are not added get `hashing.NO_ID`.
         """
         if hashes is None:
             hashes = spans.hashes()
@@ -105,7 +105,7 @@ class TermStore:
         )
 
     def _reserve(self, terms: int, size: int) -> None:
-        """Make room for so many more terms of so many bytes altogether."""
+        """Make room for more terms, given their number and total bytes."""
         self._texts = _grown(self._texts, int(self._offsets[self._count]) + size + SLACK)
         self._offsets = _grown(self._offsets, self._count + terms + 1)
         if len(self._slots) < 2 * (self._count + terms):  # at least half of the slots are free
@@ -118,7 +118,7 @@ def spans_of_texts(texts: list[bytes]) -> Spans:
     """Texts as spans of one array."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     ends = np.cumsum(lengths)
-    # A bytearray, because loops are compiled once more for arrays that cannot be written to.
+    # A bytearray, because loops would be compiled again for read-only arrays.
     data = np.frombuffer(bytearray(b"".join([*texts, b"\0" * SLACK])), np.uint8)
     return Spans(data, ends - lengths, ends)
 
@@ -130,18 +130,14 @@ def spans_of_array(array: pa.Array) -> Spans:
     >>> spans_of_array(pa.array(["ab", "c"]).slice(1)).starts
     array([0])
     """
-    import pyarrow as pa
+    from corollary.core.strings import string_bytes  # loads pyarrow
 
     if array.null_count:
         raise ValueError("a term cannot be null")
-    array = array.cast(pa.large_binary())
-    _, offsets_buffer, bytes_buffer = array.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int64)[array.offset :][: len(array) + 1]
-    first, last = (int(offsets[0]), int(offsets[-1])) if len(array) else (0, 0)
-    data = np.empty(last - first + SLACK, np.uint8)
-    if last > first:
-        data[: last - first] = np.frombuffer(bytes_buffer, np.uint8)[first:last]
-    return Spans(data, offsets[:-1] - first, offsets[1:] - first)
+    offsets, texts = string_bytes(array)
+    data = np.empty(len(texts) + SLACK, np.uint8)
+    data[: len(texts)] = texts
+    return Spans(data, offsets[:-1], offsets[1:])
 
 
 def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

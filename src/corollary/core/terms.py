@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from corollary.lang.syntax import IRI, RDF, XSD, BlankNode, Constant, Literal
+from corollary.lang.syntax import ESCAPES, IRI, RDF, XSD, BlankNode, Constant, Literal
 
 LANG_STRING = RDF + "langString"
 
@@ -20,8 +20,7 @@ LANG_STRING = RDF + "langString"
 _NOT_IN_LITERAL = re.compile(r'[\x00-\x1f"\\\x7f\ud800-\udfff]')
 _NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\\x7f\ud800-\udfff]')
 _NOT_IN_LABEL = re.compile(r"[\x00-\x20\\\x7f\ud800-\udfff]")
-_SHORT = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
-_LONG = {escape[1]: character for character, escape in _SHORT.items()}
+_SHORT = {character: f"\\{letter}" for letter, character in ESCAPES.items()}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-F]{4})|(.))")
 # Possessive: each character of a long text would else take some hundred bytes of memory.
 _LITERAL = re.compile(r'"((?:[^"\\]++|\\.)*+)"(?:@(.*)|\^\^<(.*)>)?', re.DOTALL)
@@ -91,4 +90,4 @@ def _unescaped(text: str) -> str:
 
 def _character(match: re.Match[str]) -> str:
     code, short = match.groups()
-    return chr(int(code, 16)) if code else _LONG[short]
+    return chr(int(code, 16)) if code else ESCAPES[short]

@@ -1,12 +1,12 @@
-"""Thresholds: the sizes at which one way of computing gives way to another.
+"""Thresholds: the sizes at which the code switches from one strategy to another.
 
 Every layer declares its thresholds in one dataclass in its module `tuning`, and reads them as
-attributes of the one instance of it at the point of decision. None of them changes what is
-derived. `corollary.testing` sets them for a block, so that small cases reach every way.
+attributes of its only instance at the point of decision. No threshold changes what is derived.
+`corollary.testing` sets them for a block, so small cases reach every strategy.
 
-A constant that a compiled loop contains (`gather._SHORT`, `lists._AHEAD`) is not a threshold here:
-it is part of the machine code and cannot be set afterwards. Nor are sizes of buffers, durations,
-and the bounds within which arithmetic is exact.
+A constant that a compiled loop contains (`reach_lists._SHORT`) is not a threshold here: it is part
+of the machine code and cannot be set afterwards. Nor are sizes of buffers, durations, and the
+bounds within which arithmetic is exact.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-UNLIMITED = 1 << 40  # more than there is of anything
+UNLIMITED = 1 << 40  # larger than any size
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """What is limited, in which unit, and the values that it may be set to."""
+    """A threshold: its name, layer, default, unit, meaning, and the range of allowed values."""
 
     name: str
     layer: str
@@ -46,13 +46,13 @@ _layers: dict[str, Any] = {}  # by name: the instance that the layer reads
 
 
 def register(layer: str, values: T) -> T:
-    """Make the thresholds of a layer known; returns the instance, which the layer reads."""
+    """Register the thresholds of a layer; returns the instance, which the layer reads."""
     _layers[layer] = values
     return values
 
 
 def registered() -> dict[str, Threshold]:
-    """The thresholds of all layers that were imported, by name."""
+    """The thresholds of all imported layers, by name."""
     found: dict[str, Threshold] = {}
     for layer, values in _layers.items():
         for declared in fields(values):
@@ -64,7 +64,7 @@ def registered() -> dict[str, Threshold]:
 
 
 def current(name: str) -> int:
-    """The value of a threshold now."""
+    """The current value of a threshold."""
     value: int = getattr(_layers[registered()[name].layer], name)
     return value
 

@@ -1,8 +1,8 @@
-"""One cell of a facts file as a term, and back.
+"""Cells of facts files to terms and back.
 
 A cell means what the same text means in a rule: `1` is a number, `true` a boolean, `<…>` an IRI,
-`_:b` a blank node, `"…"` a string or, with `^^<…>` or `@tag`, another literal. Every other text is
-the string of exactly these characters, so that ordinary tables need no quotes.
+`_:b` a blank node, `"…"` a string or, with `^^<…>` or `@tag`, another literal. Any other text is a
+string of exactly these characters, so ordinary tables need no quotes.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def read_cell(text: str) -> Constant:
         return Literal(text)
     if match.lastgroup == "written":
         parser = Parser(Source("cell", text))
-        return parser.alone(Parser.constant) or Literal(text)
+        return parser.read_whole(Parser.constant) or Literal(text)
     return Literal(text, f"{XSD}{match.lastgroup}")
 
 
 def write_cell(term: Constant) -> str:
-    """The shortest cell that reads back as the term.
+    """The shortest cell that stands for a term.
 
     >>> write_cell(Literal("a b")), write_cell(Literal("7"))
     ('a b', '"7"')

@@ -1,16 +1,15 @@
-"""Folders of facts: `<relation>.facts` or `.csv`; which files are of triples.
+"""Folders of facts: a table per relation, `<relation>.facts` or `.csv`, and files of triples.
 
-Tables are read by Arrow in columns, and each distinct text of a column becomes a term once.
-`.facts` files are tab-separated and `.csv` files comma-separated; a file whose first row only fits
-with the other separator is read with that one. Compressed files (`.gz`, `.zst`) are read as they
-are, and `.parquet` and `.arrow` files with their types.
+Arrow reads the columns of a table, and each distinct text of a column is converted to a term once.
+`.facts` files are tab-separated and `.csv` files comma-separated, unless the first row fits only
+with the other delimiter. Tables may be compressed (`.gz`, `.zst`); `.parquet` and `.arrow` files
+keep their types.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,9 +25,18 @@ import pyarrow as pa
 from pyarrow import compute
 from pyarrow import csv as arrow_csv
 
-from corollary.core.inputs import MAX_ITEM_BYTES, InputMeter, too_long
+from corollary.core.files import replace_file
+from corollary.core.inputs import (
+    COMPRESSIONS,
+    MAX_ITEM_BYTES,
+    InputMeter,
+    is_compressed,
+    suffix_of,
+    too_long,
+    unreadable,
+)
 from corollary.core.notices import note
-from corollary.errors import InvalidInput, OperationFailed, nearest
+from corollary.errors import InvalidInput, nearest
 from corollary.files import typed
 from corollary.files.cells import write_cell
 from corollary.lang.program import Program
@@ -36,7 +44,6 @@ from corollary.lang.syntax import Atom, Constant, Literal, is_auxiliary
 
 MAX_COLUMNS = 10_000  # of a table: Arrow allocates 8 KB for each before it reads a row
 _DELIMITERS = {".facts": "\t", ".tsv": "\t", ".csv": ","}
-_COMPRESSED = (".gz", ".zst")
 _TRIPLES = ".nt"
 _NAME = re.compile(r"[^\W\d][\w .\-]{1,60}")
 _USUAL = frozenset(
@@ -44,15 +51,15 @@ _USUAL = frozenset(
      "to", "source", "target", "src", "dst", "start", "end", "subject", "predicate", "object",
      "parent", "child", "node", "node1", "node2", "key", "date", "year", "iri", "uri"}
 )  # fmt: skip
-_BATCH = 1 << 20  # lines that are written at once
+_BATCH = 1 << 20  # lines per write
 _MAX_EMPTY = 1 << 20  # empty lines before the first row
-_BLOCK = 1 << 20  # bytes that Arrow reads at once, and the longest row unless it tries again
+_BLOCK = 1 << 20  # bytes that Arrow reads at once; the longest row of the first attempt
 FORMATS = ("facts", "csv", "parquet", "arrow")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of terms: the distinct ones, and for each row the number of its term."""
+    """A dictionary-encoded column of terms."""
 
     terms: Sequence[Constant]
     indices: npt.NDArray[np.int64]
@@ -75,28 +82,27 @@ class Table:
         return cls(relation, [_numbered(column) for column in zip(*rows, strict=True)])
 
     def atoms(self) -> Iterator[Atom]:
-        """The facts one by one."""
+        """Iterate over the facts."""
         for terms in zip(*self.columns, strict=True):
             yield Atom(self.relation, () if terms == (_UNIT,) else terms)
 
 
-_UNIT = Literal("()")  # in the place of the arguments that there are not
+_UNIT = Literal("()")  # stands for no arguments
 
 
 def read_facts(
     folder: str | Path, program: Program, *, limit_input_bytes: int | None = None
 ) -> list[Table]:
-    """The facts in a folder for the relations of a program.
+    """Read the facts in a folder for the relations of a program.
 
-    Every relation that no rule derives and that has no fact in the program must have a file;
-    derived relations may have one.
+    Every relation that is neither derived nor stated in the program must have a file; others may.
     """
     files = _files(Path(folder))
-    given = {fact.relation for fact in program.facts}
+    stated = {fact.relation for fact in program.facts}
     tables: list[Table] = []
     for relation, arity in sorted(program.arities.items()):
         paths = [path for path in files.get(relation, []) if _suffix(path) != _TRIPLES]
-        if not paths and relation not in program.derived and relation not in given:
+        if not paths and relation not in program.derived and relation not in stated:
             raise _missing(relation, Path(folder), files)
         tables += [
             read_table(path, relation, arity, limit_input_bytes=limit_input_bytes) for path in paths
@@ -113,7 +119,7 @@ def triple_files(folder: str | Path) -> list[Path]:
 def read_table(
     path: Path, relation: str, arity: int, *, limit_input_bytes: int | None = None
 ) -> Table:
-    """One table of a relation with `arity` arguments.
+    """Read a table of a relation with `arity` arguments.
 
     `limit_input_bytes` bounds the bytes of the file after decompression.
     """
@@ -125,7 +131,7 @@ def read_table(
             file=str(path),
         )
     names = [f"argument {number}" for number in range(1, max(1, arity) + 1)]
-    if path.suffix in typed.SUFFIXES:
+    if _suffix(path) in typed.SUFFIXES:
         table = typed.read_columns(path, len(names), limit_input_bytes)
     else:
         table = _read_text(path, names, limit_input_bytes)
@@ -133,17 +139,17 @@ def read_table(
     if arity == 0 and any(term != _UNIT for term in columns[0].terms):
         row = next(row for row, term in enumerate(columns[0], 1) if term != _UNIT)
         raise _row_error(path, row, 1, "expected (), the only fact of a relation without arguments")
-    if path.suffix not in typed.SUFFIXES and _is_header(columns):
+    if _suffix(path) not in typed.SUFFIXES and _is_header(columns):
         cells = ", ".join(write_cell(column.terms[column.indices[0]]) for column in columns)
         note("W105", 1, file=str(path), detail=cells[:100])
     return Table(relation, columns)
 
 
 def _is_header(columns: Sequence[Column]) -> bool:
-    """Whether the first row looks like the names of the columns.
+    """Whether the first row looks like a header.
 
-    That is so if it is a row of names that stand nowhere else in their columns, and one of them is
-    above values of another type, or all are what columns are usually called.
+    A header consists of names that occur nowhere else in their columns. Either a column has values
+    of another type, or all are common names of columns.
     """
     differs, usual = False, len(columns) > 1
     for column in columns:
@@ -155,7 +161,7 @@ def _is_header(columns: Sequence[Column]) -> bool:
         if not _NAME.fullmatch(first.lexical) or column.indices[0] in column.indices[1:]:
             return False
         usual = usual and first.lexical.lower() in _USUAL
-        # The others are texts in most columns, which the first of them shows.
+        # In most columns, the second value is a text too, which ends the search.
         differs = differs or not any(
             isinstance(term, Literal) and term.datatype == first.datatype and not term.language
             for term in column.terms
@@ -165,7 +171,7 @@ def _is_header(columns: Sequence[Column]) -> bool:
 
 
 def is_table(path: Path) -> bool:
-    """Whether the file's name is that of a table of facts."""
+    """Whether the name of a file is that of a table of facts."""
     return _suffix(path) in (*_DELIMITERS, *typed.SUFFIXES)
 
 
@@ -175,8 +181,8 @@ def relation_of(path: Path) -> str:
 
 
 def columns_in(path: Path, *, limit_input_bytes: int | None = None) -> int:
-    """The number of columns of a table file, told by its first row."""
-    if path.suffix in typed.SUFFIXES:
+    """The number of columns in the first row of a table."""
+    if _suffix(path) in typed.SUFFIXES:
         return typed.columns_in(path)
     first = _first_line(path, limit_input_bytes)
     usual = _DELIMITERS[_suffix(path)]
@@ -220,45 +226,20 @@ def _read_rows(
 def write_facts(
     folder: str | Path, program: Program, tables: Iterable[Table], *, format_: str = "facts"
 ) -> None:
-    """Write a file for each relation, rows in the order of their text.
-
-    Each file appears whole or not at all.
-    """
+    """Write a file per relation, atomically, with rows sorted by their text."""
     by_relation: dict[str, list[Table]] = {r: [] for r in program.arities if not is_auxiliary(r)}
     for table in tables:
         by_relation.setdefault(table.relation, []).append(table)
-    for relation, found in sorted(by_relation.items()):
+    for relation, group in sorted(by_relation.items()):
         if format_ in ("facts", "csv"):
             write, delimiter = (write_cell, "\t") if format_ == "facts" else (_csv_cell, ",")
-            lines = [_lines_of(t, write, delimiter) for t in found]
-            path = Path(folder) / f"{relation}.{format_}"
-            replace_file(path, partial(_write_lines, lines))
+            save = partial(_write_lines, [_lines_of(table, write, delimiter) for table in group])
         else:
             width = max(1, program.arities.get(relation, 1))
-            cells = [
-                pa.concat_arrays(
-                    [pa.array([], pa.string()), *(_cells(t.columns[n], write_cell) for t in found)]
-                )
-                for n in range(width)
-            ]
-            path = Path(folder) / f"{relation}.{format_}"
-            replace_file(path, partial(typed.write_columns, cells))
-
-
-def replace_file(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file beside its place and move it there, so that no half of it is ever seen."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            write(temporary)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise OperationFailed(
-            "E401", f"cannot write {path}: {error.strerror or error}", file=str(path)
-        ) from None
+            empty = pa.array([], pa.string())
+            columns = ([_cells(t.columns[n], write_cell) for t in group] for n in range(width))
+            save = partial(typed.write_columns, [pa.concat_arrays([empty, *c]) for c in columns])
+        replace_file(Path(folder) / f"{relation}.{format_}", save)
 
 
 def _cells(column: Column, write: Callable[[Constant], str]) -> pa.Array:
@@ -289,7 +270,7 @@ def _csv_cell(term: Constant) -> str:
 
 
 def _files(folder: Path) -> dict[str, list[Path]]:
-    """The facts files of a folder by the relation that they are named after."""
+    """The facts files of a folder by relation."""
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
@@ -316,12 +297,13 @@ def _missing(relation: str, folder: Path, files: dict[str, list[Path]]) -> Inval
 
 
 def _suffix(path: Path) -> str:
-    """The suffix that tells the format, `.csv` for `edge.csv.gz`."""
-    return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
+    """The suffix of the format: `.csv` of `edge.csv.gz`; empty if this format has no such files."""
+    suffix = suffix_of(path)
+    return "" if is_compressed(path) and suffix in typed.SUFFIXES else suffix
 
 
 class _Metered(io.RawIOBase):
-    """The decompressed bytes of a file, counted."""
+    """The decompressed bytes of a file, metered."""
 
     def __init__(self, stream: pa.NativeFile, meter: InputMeter) -> None:
         self._stream = stream
@@ -345,27 +327,23 @@ class _Metered(io.RawIOBase):
 def _stream(path: Path, limit: int | None) -> Iterator[Any]:
     """The decompressed bytes of a file."""
     try:
-        with pa.input_stream(str(path), compression="detect") as stream:
+        compression = COMPRESSIONS.get(path.suffix.lower())
+        with pa.input_stream(str(path), compression=compression) as stream:
             size = path.stat().st_size
-            if path.suffix in _COMPRESSED:
+            if is_compressed(path):
+                if not size:  # Arrow reads it as a stream without bytes
+                    raise OSError
                 yield _Metered(stream, InputMeter(str(path), size, limit))
             else:
                 InputMeter(str(path), limit=limit).add(size)
                 yield stream
     except OSError as error:
-        damaged = path.suffix in _COMPRESSED and error.errno is None
-        raise InvalidInput(
-            "E306" if damaged else "E301",
-            f"{path} is damaged: it cannot be decompressed"
-            if damaged
-            else f"cannot read {path}: {error.strerror or error}",
-            file=str(path),
-        ) from None
+        raise unreadable(path, error) from None
 
 
 @contextmanager
 def _lines(path: Path, limit: int | None) -> Iterator[Iterator[str]]:
-    """The lines of a file as text; what is not UTF-8 shows as replacement characters."""
+    """The lines of a file; invalid UTF-8 becomes replacement characters."""
     with (
         _stream(path, limit) as stream,
         io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="") as lines,
@@ -383,7 +361,7 @@ def _bounded(lines: io.TextIOWrapper, path: Path) -> Iterator[str]:
 
 
 def _first_line(path: Path, limit: int | None) -> str:
-    """The first line that is not empty, if it is among the first of the file."""
+    """The first line that is not empty, if it is near the start of the file."""
     with _lines(path, limit) as lines:
         for line in islice(lines, _MAX_EMPTY):
             if text := line.strip("\r\n"):
@@ -406,7 +384,7 @@ def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def _csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Comma-separated rows; a cell that Python's reader finds too long ends them."""
+    """Comma-separated rows, up to one with a cell that is too long for Python's reader."""
     rows = csv.reader(lines)
     while True:
         try:
@@ -434,7 +412,7 @@ def _numbered(terms: Iterable[Constant]) -> Column:
 def _malformed(
     path: Path, columns: int, delimiter: str, error: Exception, limit: int | None
 ) -> InvalidInput:
-    """The first row that Arrow could not take, with its line: found by reading once more."""
+    """The error for the first row that Arrow refused, found by reading the file again."""
     with _lines(path, limit) as lines:
         for number, row in enumerate(_rows(lines, delimiter), 1):
             if len(row) != columns and row not in ([], [""]):

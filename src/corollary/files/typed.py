@@ -1,6 +1,6 @@
-"""Parquet and Arrow files as facts, in and out.
+"""Read and write facts as Parquet and Arrow files.
 
-Numbers and booleans are terms of their types; texts are cells, as in `cells`.
+Numbers and booleans become literals of their types; texts are cells (`cells`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from corollary.files.cells import read_cell
 from corollary.lang.syntax import XSD, Constant, Literal
 from corollary.lang.values import literal_of
 
-_BATCH = 1 << 16  # rows of a Parquet file that are decoded at once
+_BATCH = 1 << 16  # rows of a Parquet file decoded at once
 SUFFIXES = (".parquet", ".arrow", ".feather")
 
 
 def read_columns(path: Path, columns: int, limit: int | None = None) -> pa.Table:
-    """The table of a file, which must have this many columns of readable types.
+    """Read a file, which must have this many columns of readable types.
 
-    `limit` bounds the bytes that its values take.
+    `limit` bounds the bytes of its values.
     """
     schema = _schema(path)
     if len(schema) != columns:
@@ -50,44 +50,30 @@ def columns_in(path: Path) -> int:
 
 
 def _schema(path: Path) -> pa.Schema:
-    with _reported(path):
-        if path.suffix == ".parquet":
-            with _opened(path) as file:
-                return file.schema_arrow
-        with pa.memory_map(str(path)) as source:
-            return pa.ipc.open_file(source).schema
+    with _reported(path), pa.OSFile(str(path)) as source:  # not by its name, which may be a URI
+        if path.suffix.lower() == ".parquet":
+            return parquet.ParquetFile(source).schema_arrow
+        return pa.ipc.open_file(source).schema
 
 
 def _read(path: Path, limit: int | None) -> pa.Table:
-    with _reported(path):
-        if path.suffix == ".parquet":
-            with _opened(path) as file:
-                # A run of the same value takes a few bytes, however long it is.
-                meter = InputMeter(str(path), path.stat().st_size, limit)
-                meter.add(file.metadata.num_rows * len(file.schema_arrow))
-                batches = []
-                for batch in file.iter_batches(batch_size=_BATCH):
-                    batch.validate(full=True)  # texts of a damaged file may be no UTF-8
-                    meter.add(batch.nbytes)
-                    batches.append(batch)
-                return pa.Table.from_batches(batches, file.schema_arrow)
-        meter = InputMeter(str(path), path.stat().st_size, limit)
-        with pa.OSFile(str(path)) as source:
+    parts: list[pa.RecordBatch] = []
+    with _reported(path), pa.OSFile(str(path)) as source:
+        meter = InputMeter(str(path), source.size(), limit)
+        if path.suffix.lower() == ".parquet":
+            file = parquet.ParquetFile(source)
+            schema, batches = file.schema_arrow, file.iter_batches(batch_size=_BATCH)
+            # A run of equal values takes a few bytes, whatever its length.
+            meter.add(file.metadata.num_rows * len(schema))
+        else:
             reader = pa.ipc.open_file(source)
-            batches = []
-            for number in range(reader.num_record_batches):
-                batch = reader.get_batch(number)
-                batch.validate(full=True)  # offsets of a damaged file may point anywhere
-                meter.add(batch.nbytes)
-                batches.append(batch)
-            return pa.Table.from_batches(batches, reader.schema)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[parquet.ParquetFile]:
-    """A Parquet file; it is not opened by its name, which Arrow may take for an address."""
-    with pa.OSFile(str(path)) as source:
-        yield parquet.ParquetFile(source)
+            schema = reader.schema
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        for batch in batches:
+            batch.validate(full=True)  # offsets and texts of a damaged file may be invalid
+            meter.add(batch.nbytes)
+            parts.append(batch)
+        return pa.Table.from_batches(parts, schema)
 
 
 @contextmanager
@@ -114,15 +100,15 @@ def read_terms(values: pa.Array) -> list[Constant]:
 def write_columns(cells: Sequence[pa.Array], path: Path) -> None:
     """Write columns of cells to a file."""
     table = pa.table({f"argument {n}": column for n, column in enumerate(cells, 1)})
-    with pa.OSFile(str(path), "wb") as sink:  # not by its name, as in `_opened`
-        if path.suffix == ".parquet":
+    with pa.OSFile(str(path), "wb") as sink:  # as in `_schema`
+        if path.suffix.lower() == ".parquet":
             parquet.write_table(table, sink)
         else:
             feather.write_feather(table, sink)
 
 
 def readable(kind: pa.DataType) -> bool:
-    """Whether values of the type are terms."""
+    """Whether values of a type can be read as terms."""
     return any(
         test(kind)
         for test in (

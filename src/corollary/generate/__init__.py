@@ -1,7 +1,7 @@
-"""Data to try and to measure with: the same for the same scale and seed.
+"""Benchmark data, reproducible from a scale and a seed.
 
-One file per dataset, each with `facts(scale, seed)`, which yields the facts as columns, and
-`DATASET`, which says which files they become; `write` puts these into a folder.
+One module per dataset: `facts(scale, seed)` yields the facts as columns, and `DATASET` describes
+its files, which `write` puts into a folder.
 
 >>> from corollary.generate import clique
 >>> [len(columns) for columns in clique.facts(10)]

@@ -12,15 +12,13 @@ in another of the same component, which relates the two places once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
-from corollary.generate.columns import Columns, Numbers, members, numbered, pick
+from corollary.generate.columns import Columns, Numbers, members, numbered, pick, triples
 from corollary.generate.datasets import Dataset, File
 from corollary.generate.draw import expand
-from corollary.generate.graph import BATCH
 from corollary.lang.syntax import TYPE
 
 NAMESPACE = "http://example.org/claros-like#"
@@ -66,32 +64,30 @@ def facts(scale: float, seed: int = 0) -> Iterator[Columns]:
     True
     """
     rng = np.random.default_rng(seed)
-    for columns in _columns(max(2, round(PLACES * scale)), rng):
-        yield from columns.slices(BATCH)
-
-
-def _columns(places: int, rng: np.random.Generator) -> Iterator[Columns]:
+    places = max(2, round(PLACES * scale))
     sizes = component_sizes(places)
     component, number = expand(sizes)
     # The numbers of the places must not give the components away.
     iris = numbered(f"<{NAMESPACE}Place", rng.permutation(places), ">")
     yield members(NAMESPACE + "Place", iris)
     one, other = _related(sizes, component, number, rng)
-    yield _property("relatedPlaces", pick(iris, one), pick(iris, other))
+    yield triples(NAMESPACE + "relatedPlaces", pick(iris, one), pick(iris, other))
 
     count = OBJECTS_PER_PLACE * places
     objects = numbered(f"<{NAMESPACE}Object", np.arange(count), ">")
     kinds = numbered(f"<{NAMESPACE}Kind", rng.integers(_INNER, CLASSES, count), ">")
     yield Columns(TYPE.value, (objects, kinds))
-    yield _property("label", objects, numbered('"object ', np.arange(count), '"'))
+    yield triples(NAMESPACE + "label", objects, numbered('"object ', np.arange(count), '"'))
     made = rng.integers(0, places, count)
-    yield _property("madeIn", objects, pick(iris, made))
+    yield triples(NAMESPACE + "madeIn", objects, pick(iris, made))
     first = np.cumsum(sizes) - sizes
     found = first[component[made]] + rng.integers(0, sizes[component[made]])
-    yield _property("foundIn", objects, pick(iris, found))
+    yield triples(NAMESPACE + "foundIn", objects, pick(iris, found))
     # A collection takes from a few components only, as museums do.
     collections = (component[made] + rng.integers(0, 3, count)) % COLLECTIONS
-    yield _property("inCollection", objects, numbered(f"<{NAMESPACE}Collection", collections, ">"))
+    yield triples(
+        NAMESPACE + "inCollection", objects, numbered(f"<{NAMESPACE}Collection", collections, ">")
+    )
 
 
 def component_sizes(places: int) -> Numbers:
@@ -124,19 +120,14 @@ def _related(
     return pairs[:, 0], pairs[:, 1]
 
 
-def _property(name: str, subjects: pa.Array, objects: pa.Array) -> Columns:
-    return Columns(NAMESPACE + name, (subjects, objects))
-
-
-def _files(scale: float, seed: int) -> Sequence[File]:
-    return File("claros.nt", lambda: facts(scale, seed)), File("rules.dl", text=rules())
-
-
 DATASET = Dataset(
     "claros",
     "Claros-like: places in large cliques of a symmetric and transitive relation, and objects",
     unit="5,000 places and 20,000 objects",
-    make=_files,
+    make=lambda scale, seed: (
+        File("claros.nt", lambda: facts(scale, seed)),
+        File("rules.dl", text=rules()),
+    ),
     least=0.0004,  # two places
     most=1_000,  # all is drawn in memory
 )

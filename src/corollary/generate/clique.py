@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from corollary.generate.columns import Columns
+from corollary.generate.columns import BATCH, CLOSURE, Columns
 from corollary.generate.datasets import Dataset, File
-from corollary.generate.graph import BATCH, CLOSURE
 
 
 def facts(scale: int, seed: int = 0) -> Iterator[Columns]:
@@ -27,15 +26,14 @@ def facts(scale: int, seed: int = 0) -> Iterator[Columns]:
         yield Columns("edge", (pa.array(nodes[one[apart]]), pa.array(nodes[other[apart]])))
 
 
-def _files(scale: float, seed: int) -> Sequence[File]:
-    return File("edge.facts", lambda: facts(int(scale), seed)), File("program.dl", text=CLOSURE)
-
-
 DATASET = Dataset(
     "clique",
     "all edges between nodes, in both directions, and their closure",
     unit="nodes",
-    make=_files,
+    make=lambda scale, seed: (
+        File("edge.facts", lambda: facts(int(scale), seed)),
+        File("program.dl", text=CLOSURE),
+    ),
     whole=True,
     least=2,
     most=100_000,

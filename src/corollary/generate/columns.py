@@ -1,28 +1,35 @@
 """Generated facts as columns, and as lines of a file.
 
-A relation whose name is an IRI is a property: its facts are triples, and its two columns hold terms
-as N-Triples writes them. Every other relation is a table of numbers or texts.
+A relation whose name is an IRI is a property: its facts are triples, with two columns of terms in
+N-Triples syntax. Any other relation is a table of numbers or texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
+from corollary.core.strings import string_bytes
 from corollary.lang.syntax import TYPE
 
 Numbers = npt.NDArray[np.int64]
 
+BATCH = 1 << 20  # facts formatted at once
+CLOSURE = """\
+% The transitive closure of the edges.
+path(?x, ?y) :- edge(?x, ?y) .
+path(?x, ?z) :- path(?x, ?y), path(?y, ?z) .
+"""
+
 
 @dataclass(frozen=True)
 class Columns:
-    """Facts of one relation, a column for each argument.
+    """Facts of one relation, one column per argument.
 
     >>> edges = Columns("edge", (pa.array([1, 2]), pa.array([2, 3])))
     >>> len(edges), edges.text()
@@ -43,7 +50,7 @@ class Columns:
         return ":" in self.relation
 
     def lines(self) -> memoryview:
-        """The facts as bytes of an N-Triples or a tab-separated file, a line each."""
+        """The facts as lines of an N-Triples or tab-separated file."""
         if self.is_triples:
             subjects, objects = self.arguments
             lines = join(subjects, f" <{self.relation}> ", objects, " .\n")
@@ -54,15 +61,10 @@ class Columns:
                 for piece in ("\t", compute.cast(argument, pa.string()))
             ]
             lines = join(*cells[1:], "\n")
-        # The characters of an Arrow array lie one after the other: that is the file.
-        _, offsets, characters = lines.buffers()
-        if characters is None:
-            return memoryview(b"")
-        ends = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]]
-        return memoryview(characters)[ends[0] : ends[1]]
+        return string_bytes(lines)[1].data
 
     def text(self) -> str:
-        """The same as text, for looking at."""
+        """The lines as text."""
         return bytes(self.lines()).decode()
 
     def slices(self, size: int) -> Iterable[Columns]:
@@ -71,8 +73,8 @@ class Columns:
             yield Columns(self.relation, tuple(a.slice(start, size) for a in self.arguments))
 
 
-def join(*pieces: Any) -> pa.Array:
-    """Texts put together row by row; a piece is a column or one text for all rows.
+def join(*pieces: pa.Array | str) -> pa.Array:
+    """Concatenate texts row by row; a piece is a column or one text for all rows.
 
     >>> join("<", pa.array(["a", "b"]), ">").to_pylist()
     ['<a>', '<b>']
@@ -104,9 +106,23 @@ def pick(texts: pa.Array, rows: Numbers) -> pa.Array:
 
 
 def members(class_: str, of: pa.Array) -> Columns:
-    """The triples that say that terms belong to a class.
+    """The rdf:type triples of a class.
 
     >>> members("http://e/C", pa.array(["<http://e/a>"])).text().split()[2]
     '<http://e/C>'
     """
     return Columns(TYPE.value, (of, pa.repeat(f"<{class_}>", len(of))))
+
+
+def triples(property_: str, subjects: pa.Array, objects: pa.Array) -> Columns:
+    """The triples of a property."""
+    return Columns(property_, (subjects, objects))
+
+
+def edges(pairs: npt.NDArray[np.integer]) -> Columns:
+    """Pairs of numbers as facts of `edge`.
+
+    >>> edges(np.array([[1, 2]])).text()
+    '1\\t2\\n'
+    """
+    return Columns("edge", tuple(pa.array(np.ascontiguousarray(pairs[:, end])) for end in (0, 1)))

@@ -1,4 +1,4 @@
-"""What a generated dataset consists of: files of facts, programs, and what its scale counts."""
+"""Descriptions of generated datasets: their files and scales."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corollary.generate.columns import Columns
 
 @dataclass(frozen=True)
 class File:
-    """A file: facts that are drawn when they are written, or the text of a program."""
+    """A file: facts that are drawn lazily, or the text of a program."""
 
     name: str
     facts: Callable[[], Iterable[Columns]] = tuple
@@ -23,8 +23,8 @@ class File:
 class Dataset:
     """A kind of data that can be generated.
 
-    `unit` says what one step of the scale is, `whole` that there are no halves of it, `least` and
-    `most` how far it goes.
+    `unit` is what scale 1 stands for, `whole` restricts the scale to whole numbers, `least` and
+    `most` bound it.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Dataset:
     whole: bool = False
 
     def files(self, scale: float, seed: int = 0) -> Sequence[File]:
-        """The files of a scale; nothing is drawn yet.
+        """The files of a scale; draws nothing yet.
 
         >>> Dataset("none", "", "nothing", lambda scale, seed: (), least=1, most=9).files(-1)
         Traceback (most recent call last):

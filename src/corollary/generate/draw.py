@@ -1,4 +1,4 @@
-"""Random numbers that depend on their key alone, and groups of drawn sizes."""
+"""Draw random numbers, samples and groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def between(rng: np.random.Generator, bounds: Bounds, size: int) -> Numbers:
 
 
 def expand(sizes: Numbers) -> tuple[Numbers, Numbers]:
-    """For groups of these sizes, the group of each member and its number in the group.
+    """The group of each member, and its number in the group, for groups of these sizes.
 
     >>> [column.tolist() for column in expand(np.array([2, 0, 3]))]
     [[0, 0, 2, 2, 2], [0, 1, 0, 1, 2]]
@@ -29,14 +29,14 @@ def expand(sizes: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def distinct(rng: np.random.Generator, sizes: Numbers, draws: int) -> Numbers:
-    """In each row as many different numbers below the row's size, as far as there are any.
+    """Draw distinct numbers below the size of each row, as far as there are any.
 
     >>> sorted(distinct(np.random.default_rng(0), np.array([3]), 3)[0].tolist())
     [0, 1, 2]
     """
     drawn = np.empty((len(sizes), draws), np.int64)
     for place in range(draws):
-        # Drawn from what is left, then moved past the numbers that are taken.
+        # Draw from the numbers that are left, then skip those that are taken.
         number = rng.integers(0, np.maximum(sizes - place, 1))
         for taken in np.sort(drawn[:, :place], axis=1).T:
             number += number >= taken
@@ -45,7 +45,7 @@ def distinct(rng: np.random.Generator, sizes: Numbers, draws: int) -> Numbers:
 
 
 def some(rng: np.random.Generator, sizes: Numbers, bounds: Bounds) -> tuple[Numbers, Numbers]:
-    """For each row between the bounds different numbers below its size: row and number.
+    """Draw a sample for each row, of a size between the bounds: the rows and the numbers.
 
     >>> rows, numbers = some(np.random.default_rng(0), np.array([5, 5]), (2, 2))
     >>> rows.tolist(), len(set(numbers[:2].tolist()))
@@ -57,7 +57,7 @@ def some(rng: np.random.Generator, sizes: Numbers, bounds: Bounds) -> tuple[Numb
 
 
 def shuffled(rng: np.random.Generator, sizes: Numbers) -> Numbers:
-    """A random order within each group: the members of the first group, those of the second, …
+    """Shuffle the members of each group; groups stay in order.
 
     >>> order = shuffled(np.random.default_rng(0), np.array([3, 2])).tolist()
     >>> sorted(order[:3]), sorted(order[3:])

@@ -16,7 +16,7 @@ that are met, and again in every file).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,16 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.generate import univ_bench
-from corollary.generate.columns import Columns, Numbers, digits, join, members, numbered, pick
+from corollary.generate.columns import (
+    Columns,
+    Numbers,
+    digits,
+    join,
+    members,
+    numbered,
+    pick,
+    triples,
+)
 from corollary.generate.datasets import Dataset, File
 from corollary.generate.draw import Bounds, between, expand, shuffled, some
 from corollary.generate.univ_bench import UB
@@ -140,43 +149,43 @@ class University:
         yield members(UB + "University", pa.array([self.iri]))
         yield members(UB + "Department", self.departments)
         yield members(UB + "ResearchGroup", self.groups.iris)
-        yield self._property("subOrganizationOf", self.departments, pa.repeat(self.iri, count))
+        yield triples(UB + "subOrganizationOf", self.departments, pa.repeat(self.iri, count))
         within = pick(self.departments, self.groups.department)
-        yield self._property("subOrganizationOf", self.groups.iris, within)
+        yield triples(UB + "subOrganizationOf", self.groups.iris, within)
         departments = numbered('"Department', np.arange(count), '"')
-        yield self._property("name", pa.array([self.iri]), pa.array([f'"{self.name}"']))
-        yield self._property("name", self.departments, departments)
+        yield triples(UB + "name", pa.array([self.iri]), pa.array([f'"{self.name}"']))
+        yield triples(UB + "name", self.departments, departments)
 
     def _people(self) -> Iterator[Columns]:
         for group in (self.staff, self.undergraduates, self.graduates):
             hosts = pick(self.hosts, group.department)
             addresses = join('"', group.names, "@", hosts, '"')
             yield self._named(group)
-            yield self._property("emailAddress", group.iris, addresses)
+            yield triples(UB + "emailAddress", group.iris, addresses)
             telephones = pa.repeat('"xxx-xxx-xxxx"', len(group))  # what the original writes
-            yield self._property("telephone", group.iris, telephones)
+            yield triples(UB + "telephone", group.iris, telephones)
 
     def _staff(self) -> Iterator[Columns]:
         staff = self.staff
         for rank, name in enumerate(RANKS):
             yield members(UB + name, pick(staff.iris, np.flatnonzero(self.rank == rank)))
-        yield self._property("worksFor", staff.iris, pick(self.departments, staff.department))
+        yield triples(UB + "worksFor", staff.iris, pick(self.departments, staff.department))
         # Full professors come first in their department, one of them is its head.
         heads = staff.rows(np.arange(len(self.departments)), self._any(self.staff_sizes[:, 0]))
-        yield self._property("headOf", pick(staff.iris, heads), self.departments)
+        yield triples(UB + "headOf", pick(staff.iris, heads), self.departments)
         for degree in ("undergraduateDegreeFrom", "mastersDegreeFrom", "doctoralDegreeFrom"):
-            yield self._property(degree, staff.iris, self._universities(len(staff)))
+            yield triples(UB + degree, staff.iris, self._universities(len(staff)))
         professors = np.flatnonzero(self.rank != _LECTURER)
         fields = self.rng.integers(0, INTERESTS, len(professors))
         interests = numbered('"Research', fields, '"')
-        yield self._property("researchInterest", pick(staff.iris, professors), interests)
+        yield triples(UB + "researchInterest", pick(staff.iris, professors), interests)
         for kind, teacher, courses in (
             ("Course", self.teacher, self.courses),
             ("GraduateCourse", self.graduate_teacher, self.graduate_courses),
         ):
             yield members(UB + kind, courses.iris)
             yield self._named(courses)
-            yield self._property("teacherOf", pick(staff.iris, teacher), courses.iris)
+            yield triples(UB + "teacherOf", pick(staff.iris, teacher), courses.iris)
 
     def _studies(self) -> Iterator[Columns]:
         under, graduates = self.undergraduates, self.graduates
@@ -186,12 +195,12 @@ class University:
         ):
             yield members(UB + kind, group.iris)
             departments = pick(self.departments, group.department)
-            yield self._property("memberOf", group.iris, departments)
+            yield triples(UB + "memberOf", group.iris, departments)
             student, course = self._links(group, courses, taken)
             subjects, objects = pick(group.iris, student), pick(courses.iris, course)
-            yield self._property("takesCourse", subjects, objects)
+            yield triples(UB + "takesCourse", subjects, objects)
         degrees = self._universities(len(graduates))
-        yield self._property("undergraduateDegreeFrom", graduates.iris, degrees)
+        yield triples(UB + "undergraduateDegreeFrom", graduates.iris, degrees)
         yield self._advisors(graduates, np.arange(len(graduates)))
         yield self._advisors(under, np.flatnonzero(self.rng.integers(0, ADVISED, len(under)) == 0))
 
@@ -202,7 +211,7 @@ class University:
         first = np.cumsum(self.staff_sizes, axis=1) - self.staff_sizes
         number = first[department, rank] + self._any(self.staff_sizes[department, rank])
         advisors = pick(self.staff.iris, self.staff.rows(department, number))
-        return self._property("advisor", pick(students.iris, advised), advisors)
+        return triples(UB + "advisor", pick(students.iris, advised), advisors)
 
     def _assistants(self) -> Iterator[Columns]:
         """Some graduates teach, each another course, and some others do research."""
@@ -216,7 +225,7 @@ class University:
         teachers = pick(graduates.iris, order[graduates.rows(department, number)])
         taught = pick(courses.iris, course_order[courses.rows(department, number)])
         yield members(UB + "TeachingAssistant", teachers)
-        yield self._property("teachingAssistantOf", teachers, taught)
+        yield triples(UB + "teachingAssistantOf", teachers, taught)
         department, number = expand(researching)
         others = order[graduates.rows(department, teaching[department] + number)]
         yield members(UB + "ResearchAssistant", pick(graduates.iris, others))
@@ -225,10 +234,10 @@ class University:
         yield members(UB + "Publication", self.papers.iris)
         yield self._named(self.papers)
         authors = pick(self.staff.iris, self.author)
-        yield self._property("publicationAuthor", self.papers.iris, authors)
+        yield triples(UB + "publicationAuthor", self.papers.iris, authors)
         graduate, paper = self._links(self.graduates, self.papers, CO_AUTHORED)
         subjects, objects = pick(self.papers.iris, paper), pick(self.graduates.iris, graduate)
-        yield self._property("publicationAuthor", subjects, objects)
+        yield triples(UB + "publicationAuthor", subjects, objects)
 
     def _links(self, ones: Group, others: Group, bounds: Bounds) -> tuple[Numbers, Numbers]:
         """Each of one group with a few different ones of another, of the same department."""
@@ -243,11 +252,7 @@ class University:
         return numbered("<http://www.University", numbers, ".edu>")
 
     def _named(self, group: Group) -> Columns:
-        return self._property("name", group.iris, join('"', group.names, '"'))
-
-    @staticmethod
-    def _property(name: str, subjects: pa.Array, objects: pa.Array) -> Columns:
-        return Columns(UB + name, (subjects, objects))
+        return triples(UB + "name", group.iris, join('"', group.names, '"'))
 
 
 def university(number: int, seed: int = 0) -> Iterator[Columns]:
@@ -280,16 +285,20 @@ def facts(scale: int, seed: int = 0) -> Iterator[Columns]:
     yield other_universities(scale)
 
 
-def _files(scale: float, seed: int) -> Sequence[File]:
-    universities = int(scale)
+def university_files(
+    count: int,
+    seed: int,
+    draw: Callable[[int, int], Iterable[Columns]],
+    others: Callable[[int], Iterable[Columns]],
+    *,
+    rules: str = "",
+) -> Sequence[File]:
+    """A file per university, one for what they share, the ontology, its rules and more rules."""
     return (
-        *(
-            File(f"University{number}.nt", partial(university, number, seed))
-            for number in range(universities)
-        ),
-        File("universities.nt", lambda: [other_universities(universities)]),
+        *(File(f"University{k}.nt", partial(draw, k, seed)) for k in range(count)),
+        File("universities.nt", partial(others, count)),
         File("univ-bench.nt", univ_bench.facts),
-        File("rules.dl", text=univ_bench.rules()),
+        File("rules.dl", text=univ_bench.rules() + rules),
     )
 
 
@@ -297,7 +306,9 @@ DATASET = Dataset(
     "lubm",
     "universities after LUBM's profile, with its ontology as triples and as rules",
     unit="universities, about 135,000 triples each",
-    make=_files,
+    make=lambda scale, seed: university_files(
+        int(scale), seed, university, lambda count: [other_universities(count)]
+    ),
     least=1,
     most=100_000,
     whole=True,

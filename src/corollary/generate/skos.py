@@ -12,15 +12,14 @@ explicit one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from corollary.generate.columns import Columns, Numbers, members, numbered, pick
+from corollary.generate.columns import Columns, Numbers, members, numbered, pick, triples
 from corollary.generate.datasets import Dataset, File
 from corollary.generate.draw import between, expand
-from corollary.generate.graph import BATCH
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 CATEGORY = "http://example.org/category/"
@@ -59,14 +58,9 @@ def facts(scale: float, seed: int = 0) -> Iterator[Columns]:
     """
     count = max(2, round(CATEGORIES * scale))
     rng = np.random.default_rng(seed)
-    for columns in _columns(count, rng):
-        yield from columns.slices(BATCH)
-
-
-def _columns(count: int, rng: np.random.Generator) -> Iterator[Columns]:
     iris = numbered(f"<{CATEGORY}C", np.arange(count), ">")
     yield members(SKOS + "Concept", iris)
-    yield _property("prefLabel", iris, numbered('"Category ', np.arange(count), '"@en'))
+    yield triples(SKOS + "prefLabel", iris, numbered('"Category ', np.arange(count), '"@en'))
     yield _between("broader", iris, hierarchy(count, rng))
     one = np.flatnonzero(rng.integers(0, RELATED_IN, count) == 0)
     other = (one + rng.integers(1, count, len(one))) % count
@@ -92,22 +86,17 @@ def hierarchy(count: int, rng: np.random.Generator) -> Numbers:
 
 
 def _between(name: str, iris: pa.Array, pairs: Numbers) -> Columns:
-    return _property(name, pick(iris, pairs[:, 0]), pick(iris, pairs[:, 1]))
-
-
-def _property(name: str, subjects: pa.Array, objects: pa.Array) -> Columns:
-    return Columns(SKOS + name, (subjects, objects))
-
-
-def _files(scale: float, seed: int) -> Sequence[File]:
-    return File("categories.nt", lambda: facts(scale, seed)), File("rules.dl", text=RULES)
+    return triples(SKOS + name, pick(iris, pairs[:, 0]), pick(iris, pairs[:, 1]))
 
 
 DATASET = Dataset(
     "skos",
     "categories below several others, as DBpedia's, and the rules of SKOS",
     unit="10,000 categories",
-    make=_files,
+    make=lambda scale, seed: (
+        File("categories.nt", lambda: facts(scale, seed)),
+        File("rules.dl", text=RULES),
+    ),
     least=0.0002,  # two categories
     most=1_000,  # all is drawn in memory
 )

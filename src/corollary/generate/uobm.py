@@ -15,15 +15,14 @@ to earlier universities need nothing of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from corollary.generate import lubm, univ_bench
-from corollary.generate.columns import Columns, Numbers, join, members, numbered, pick
-from corollary.generate.datasets import Dataset, File
+from corollary.generate import lubm
+from corollary.generate.columns import Columns, Numbers, join, members, numbered, pick, triples
+from corollary.generate.datasets import Dataset
 from corollary.generate.draw import some
 
 NAMESPACE = "http://example.org/uobm-like#"
@@ -74,19 +73,21 @@ def _ties(drawn: lubm.University, number: int, rng: np.random.Generator) -> Iter
         elsewhere = rng.integers(0, FROM_ELSEWHERE, count) == 0
         elsewhere[_own_anchors(drawn)] = False
         region[elsewhere] = rng.integers(0, number, int(elsewhere.sum()))
-    yield _property("hometown", people, town_iris(region, towns))
+    yield triples(NAMESPACE + "hometown", people, town_iris(region, towns))
     for one, other in _same_town(people, region, towns, number, rng):
-        yield _property("sameHomeTownWith", one, other)
+        yield triples(NAMESPACE + "sameHomeTownWith", one, other)
 
     one, friend = some(rng, np.full(count, count), FRIENDS)
     apart = one != friend
-    yield _property("isFriendOf", pick(people, one[apart]), pick(people, friend[apart]))
+    yield triples(NAMESPACE + "isFriendOf", pick(people, one[apart]), pick(people, friend[apart]))
     if number:
         one = np.flatnonzero(rng.integers(0, FRIEND_ELSEWHERE, count) == 0)
         friends = anchors(rng.integers(0, number, len(one)), rng.integers(0, TOWNS, len(one)))
-        yield _property("isFriendOf", pick(people, one), friends)
+        yield triples(NAMESPACE + "isFriendOf", pick(people, one), friends)
     one, hobby = some(rng, np.full(count, HOBBIES), LIKED)
-    yield _property("likes", pick(people, one), numbered(f"<{NAMESPACE}Hobby", hobby, ">"))
+    yield triples(
+        NAMESPACE + "likes", pick(people, one), numbered(f"<{NAMESPACE}Hobby", hobby, ">")
+    )
 
 
 def _towns(drawn: lubm.University, count: int, rng: np.random.Generator) -> Numbers:
@@ -133,10 +134,6 @@ def town_iris(universities: Numbers, towns: Numbers) -> pa.Array:
     return join(numbered(f"<{NAMESPACE}Town", universities, "-"), numbered("", towns, ">"))
 
 
-def _property(name: str, subjects: pa.Array, objects: pa.Array) -> Columns:
-    return Columns(NAMESPACE + name, (subjects, objects))
-
-
 def facts(scale: int, seed: int = 0) -> Iterator[Columns]:
     """The triples of as many universities, one university after the other."""
     for number in range(scale):
@@ -149,24 +146,13 @@ def _others(scale: int) -> Iterator[Columns]:
     yield members(f"{NAMESPACE}Hobby", numbered(f"<{NAMESPACE}Hobby", np.arange(HOBBIES), ">"))
 
 
-def _files(scale: float, seed: int) -> Sequence[File]:
-    universities = int(scale)
-    return (
-        *(
-            File(f"University{number}.nt", partial(university, number, seed))
-            for number in range(universities)
-        ),
-        File("universities.nt", partial(_others, universities)),
-        File("univ-bench.nt", univ_bench.facts),
-        File("rules.dl", text=univ_bench.rules() + RULES),
-    )
-
-
 DATASET = Dataset(
     "uobm",
     "UOBM-like: LUBM, with people tied by symmetric and transitive relations",
     unit="universities, about 185,000 triples each",
-    make=_files,
+    make=lambda scale, seed: lubm.university_files(
+        int(scale), seed, university, _others, rules=RULES
+    ),
     least=1,
     most=100_000,
     whole=True,

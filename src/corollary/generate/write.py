@@ -1,7 +1,7 @@
-"""Generated files on disk: all of them or none, with a list that says what they are.
+"""Write generated files, all or none, with a manifest.
 
-Everything is written into a hidden folder beside its place and moved when it is complete.
-`generated.json` names the dataset and its files, so that a later run knows what it may replace.
+The files are written into a hidden folder and moved when they are complete. The manifest,
+`generated.json`, lists the dataset and its files, which a later run may replace.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from corollary.errors import OperationFailed
+from corollary.generate.columns import BATCH
 from corollary.generate.datasets import Dataset, File
 
 COMPRESSIONS = {"none": "", "gzip": ".gz", "zstd": ".zst"}
@@ -28,7 +29,7 @@ _GZIP_LEVEL = 6  # as gzip itself; 9 takes three times as long for 1 % less
 
 @dataclass(frozen=True)
 class Written:
-    """A file that was written; a program holds no facts."""
+    """A file that was written; a program has no facts."""
 
     name: str
     facts: int
@@ -45,7 +46,7 @@ def write(
     force: bool = False,
     on_progress: Callable[[int, int, int], None] = lambda files, of, facts: None,
 ) -> list[Written]:
-    """Generate a dataset into a folder; `on_progress` hears of files, all files and facts so far.
+    """Generate a dataset; `on_progress` receives the numbers of files done, all files and facts.
 
     >>> import tempfile
     >>> from corollary.generate.clique import DATASET
@@ -87,9 +88,10 @@ def _write_file(
     with _opened(path, "none" if file.text else compress) as stream:
         stream.write(file.text.encode())
         for columns in file.facts():
-            stream.write(columns.lines())
-            facts += len(columns)
-            on_progress(facts)
+            for piece in columns.slices(BATCH):
+                stream.write(piece.lines())
+                facts += len(piece)
+                on_progress(facts)
     return Written(path.name, facts, path.stat().st_size)
 
 
@@ -97,7 +99,7 @@ def _write_file(
 def _opened(path: Path, compress: str) -> Iterator[BinaryIO | Any]:
     with path.open("wb") as file:
         if compress == "gzip":
-            # Neither name nor time: the same facts give the same bytes.
+            # Without name and time, the same facts give the same bytes.
             with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as stream:
                 yield stream
         elif compress == "zstd":
@@ -108,12 +110,12 @@ def _opened(path: Path, compress: str) -> Iterator[BinaryIO | Any]:
 
 
 def _replaced(folder: Path, names: Sequence[str], *, force: bool) -> list[Path]:
-    """The files that give way: those of these names, and all of the dataset that was there."""
+    """The files to replace: those with these names, and all of an earlier dataset."""
     there = [folder / name for name in (LIST, *names) if (folder / name).exists()]
     if there and not force:
         raise OperationFailed(
             "E430",
-            f"{there[0]} is there already",
+            f"{there[0]} already exists",
             "choose another folder, or add --force to replace what was generated there",
             file=str(there[0]),
         )

@@ -1,4 +1,4 @@
-"""Knowledge bases: facts and rules, what follows from them, and transactions that change them."""
+"""Knowledge bases: facts, rules and their consequences, updated by transactions."""
 
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.expand import expand

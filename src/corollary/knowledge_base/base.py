@@ -2,93 +2,45 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
-from corollary.algorithms.hybrid import Hybrid
 from corollary.algorithms.hybrid_tree import Tree
-from corollary.algorithms.maintain import Maintainer
-from corollary.core.changes import Changes
-from corollary.core.compile import (
-    CompiledRule,
-    compile_rule,
-    home,
-    home_terms,
-)
-from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Facts
+from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Engine, Facts
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
-from corollary.core.statistics import Statistics
-from corollary.core.tables import Tables, encode, is_known, narrow_atoms
+from corollary.core.tables import encode
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.adaptive import AdaptiveMaintainer
-from corollary.knowledge_base.axioms import Axioms
-from corollary.knowledge_base.data import DataReader
-from corollary.knowledge_base.engines import ENGINES, make_engine
-from corollary.knowledge_base.equality import EqualityMaintainer
-from corollary.knowledge_base.hybrid import (
-    HybridSpecialized,
-    admitted,
-    check_mode,
-    make_hybrid,
-    proof_tree,
-)
-from corollary.knowledge_base.inconsistencies import Inconsistency, proved
-from corollary.knowledge_base.ontology import Specialized
-from corollary.knowledge_base.patterns import is_pattern, matching, read_pattern
-from corollary.knowledge_base.persistence import (
-    Resumed,
-    committed,
-    differences,
-    feed,
-    open_knowledge_base,
-    save_knowledge_base,
-    store_of,
-)
-from corollary.knowledge_base.results import TRIPLE_COLUMNS, relation_table
+from corollary.knowledge_base.data import ReadOptions
+from corollary.knowledge_base.hybrid import check_mode
+from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
+from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
+from corollary.knowledge_base.results import relation_table, split
+from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
-from corollary.lang.parser import WELL_KNOWN_PREFIXES
-from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, Atom, Rule, Variable
-from corollary.rdf.specialize import is_specializable
-from corollary.rdf.triples import OnError, OnProgress
+from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
+from corollary.reasoning.engines import ENGINES, make_engine
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.differences import Differences
-    from corollary.knowledge_base.queries import Queries
-    from corollary.knowledge_base.stored import Persistence
-    from corollary.query.engine import QueryEngine
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
+    from corollary.store.places import Place
 
-EQUALITY = ("rules", "rewrite")  # how terms that are owl:sameAs others are kept
-_Kept = (
-    Maintainer[Any]
-    | EqualityMaintainer[Any]
-    | Specialized[Any]
-    | AdaptiveMaintainer[Any]
-    | Hybrid[Any]
-    | HybridSpecialized[Any]
-    | Resumed
-)
+EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
 class KnowledgeBase:
-    """Facts, rules, and all that follows from them.
+    """Facts and rules, together with all their consequences.
 
-    One thread at a time may use a knowledge base; the tables, proofs and changes that it gives are
-    values, which any thread may read.
+    A knowledge base is not thread-safe: one thread at a time may use it. The tables, proofs and
+    changes that it returns are values that any thread may read.
 
     >>> rules = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
     >>> kb = KnowledgeBase(rules)
@@ -104,7 +56,8 @@ class KnowledgeBase:
     (5, 2, 1)
     """
 
-    _queries: Queries | None = None  # made when first asked
+    state: KnowledgeState
+    """The internal state, for other modules of the library; not a stable interface."""
 
     def __init__(
         self,
@@ -120,69 +73,58 @@ class KnowledgeBase:
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> None:
-        """Derive what follows from a program, or its text.
+        """Create a knowledge base and materialize a program, given as an object or as text.
 
-        `engine` is `columnar` or `spark`; `algorithm` and `modules` say how consequences are kept
-        up to date (`Maintainer`). Rules with variable properties or classes, such as those of
+        `engine` is `columnar` or `spark`; `algorithm` and `modules` select the maintenance
+        algorithm (`Maintainer`). Rules with variable properties or classes, such as those of
         `corollary.rules`, are evaluated tuple at a time, or specialized to the axioms among the
-        facts where there are many facts for each axiom (`AdaptiveMaintainer`). `specialize=True`
-        always specializes them (`Specialized`), `specialize=False` evaluates them as they are by
-        the columnar engine. With `equality="rewrite"`, one term stands for all that are
-        `owl:sameAs` it, in a program with the rules eq-* (`EqualityMaintainer`); its rules are not
-        written out.
+        facts when there are many facts per axiom (`AdaptiveReasoner`). `specialize=True` always
+        specializes them (`SpecializedReasoner`); `specialize=False` evaluates them as written on
+        the columnar engine. With `equality="rewrite"`, one representative replaces all terms that
+        are `owl:sameAs` it, in a program with the rules eq-* (`RepresentativeReasoner`).
 
-        With `mode="hybrid"`, only explicit facts and the answers to some patterns are kept, those
-        about schemas and those of `materialize`; all others are derived when they are asked for
-        (`Hybrid`). Transactions then tell of changes of what is kept.
+        With `mode="hybrid"`, only the explicit facts and the answers to some patterns are
+        materialized: the patterns about the schema, and those in `materialize`. All other facts are
+        derived on demand (`Hybrid`), and transactions report changes to the materialized part.
         """
         if isinstance(program, str):
             program = Program.parse(program)
         if engine not in ENGINES:
             raise InvalidInput(
-                "E341", f"there is no engine {engine}", f"there are {', '.join(ENGINES)}"
+                "E314", f"unknown engine {engine!r}", f"choose {' or '.join(ENGINES)}"
             )
         if equality not in EQUALITY:
             raise InvalidInput(
-                "E341", f"there is no equality by {equality}", f"there are {', '.join(EQUALITY)}"
+                "E314", f"unknown equality {equality!r}", f"choose {' or '.join(EQUALITY)}"
             )
         check_mode(mode, equality, materialize)
-        self._mode = mode
-        self._dictionary = Dictionary()
-        self._engine = make_engine(
-            engine, self._dictionary, threads=threads, limit_memory=limit_memory
+        dictionary = Dictionary()
+        embedded: Engine[Facts] = make_engine(
+            engine, dictionary, threads=threads, limit_memory=limit_memory
         )
-        self._prefixes = dict(program.prefixes)
-        self._arities = dict(program.arities)
-        self._options = {"algorithm": algorithm, "modules": modules}
-        self._equality = equality
-        self._patterns = tuple(self._pattern(pattern) for pattern in materialize)
-        if specialize is None and engine != "columnar":
-            specialize = True  # evaluation tuple at a time is in process
-        make = _kind_of(program, equality, specialize=specialize)
-        if mode == "hybrid":
-            make = partial(
-                make_hybrid, materialize=self._patterns, specialize=specialize is not False
-            )
-        facts = encode(program.facts, self._dictionary)
+        patterns = (read_pattern(p, program.arities, program.prefixes) for p in materialize)
+        settings = Settings(
+            algorithm=algorithm,
+            modules=modules,
+            specialize=specialize,
+            mode=mode,
+            equality=equality,
+            materialize=tuple(patterns),
+        )
+        facts = encode(program.facts, dictionary)
         with gathering(Notices()) as notices:
-            self._maintainer: _Kept = make(
-                program.without_facts(), self._engine.facts(facts), self._engine, **self._options
-            )
-        note_axioms([(True, facts)], program, None, self._dictionary, notices)
+            self.state = KnowledgeState.derive(program, embedded.facts(facts), embedded, settings)
+        note_axioms([(True, facts)], program, None, dictionary, notices)
         notices.warn()
-        self._axioms = Axioms(program.axioms, frozenset(), self._encoded, self._dictionary)
-        self._version = 0
-        self._transaction: Transaction | None = None
-        self._persistence: Persistence | None = None
-        self._last: Statistics | None = None  # of the last transaction
 
     # -- stores ------------------------------------------------------------------------------------
 
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        path: Place,
         *,
+        storage_options: Mapping[str, str] | None = None,
         at_version: int | None = None,
         algorithm: str = "auto",
         modules: bool = True,
@@ -190,10 +132,12 @@ class KnowledgeBase:
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> KnowledgeBase:
-        """What a store holds, at its newest version or an older one, which can be read only.
+        """Open a store at its newest version, or at an older one, which is read-only.
 
-        Nothing is derived, and facts are loaded when they are first needed. A transaction is a
-        commit: it is in the store when its block has ended, or has changed nothing.
+        `path` is a folder or an address such as `s3://bucket/univ.store`, whose `storage_options`
+        complete the environment. Nothing is derived, and facts are loaded on first use. Each
+        transaction is a commit: when its block ends, the store contains all of its changes, or
+        none if it failed.
 
         >>> import tempfile
         >>> store = tempfile.mkdtemp() + "/paths"
@@ -209,54 +153,41 @@ class KnowledgeBase:
         >>> KnowledgeBase.open(store).count(), KnowledgeBase.open(store, at_version=1).count()
         (2, 5)
         """
-        return cls._open(
-            path,
+        from corollary.knowledge_base.persistence import open_state  # loads the store
+        from corollary.store.places import store_path
+
+        kb = cls.__new__(cls)
+        kb.state = open_state(
+            store_path(path, storage_options),
             at_version=at_version,
-            algorithm=algorithm,
-            modules=modules,
-            specialize=specialize,
+            settings=Settings(algorithm=algorithm, modules=modules, specialize=specialize),
             threads=threads,
             limit_memory=limit_memory,
         )
+        return kb
 
-    @classmethod
-    def _open(
-        cls,
-        path: str | Path,
+    def save(
+        self,
+        path: Place,
         *,
-        at_version: int | None = None,
-        algorithm: str = "auto",
-        modules: bool = True,
-        specialize: bool | None = None,
-        threads: int = 1,
-        limit_memory: int | None = None,
-        write_cache: bool = True,
-    ) -> KnowledgeBase:
-        """As `open`; without `write_cache`, nothing is written into the store."""
-        return open_knowledge_base(
-            cls,
-            path,
-            at_version=at_version,
-            make=partial(_kind_of, specialize=specialize),
-            options={"algorithm": algorithm, "modules": modules},
-            threads=threads,
-            limit_memory=limit_memory,
-            write_cache=write_cache,
-        )
+        storage_options: Mapping[str, str] | None = None,
+        message: str = "",
+    ) -> int:
+        """Save the knowledge base as a new store and keep working on it; returns the version.
 
-    def save(self, path: str | Path, *, message: str = "") -> int:
-        """Make a store of what there is, and go on in it; returns its version.
-
-        The folder must be empty, or not there.
+        The folder, or the address of an object store, must be empty or must not exist.
         """
-        return save_knowledge_base(self, path, message=message)
+        from corollary.knowledge_base.persistence import save_state
+        from corollary.store.places import store_path
+
+        return save_state(self.state, store_path(path, storage_options), message=message).version
 
     def log(self) -> list[Commit]:
-        """The versions of the store, the newest first: when, by whom, how, what they changed."""
-        return list(store_of(self).log())
+        """List the commits of the store, newest first: time, author, operation and changes."""
+        return list(self.state.opened_store.log())
 
     def diff(self, first: int, second: int | None = None) -> Differences:
-        """By what a version of the store, or this one, differs from another one.
+        """Compute the changes from one version of the store to another, by default this one.
 
         >>> import tempfile
         >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
@@ -267,83 +198,76 @@ class KnowledgeBase:
         + p(1)
         + q(1)   derived
         """
-        return differences(self, first, self.version if second is None else second)
+        from corollary.knowledge_base.differences import diff
+
+        second = self.version if second is None else second
+        return diff(self.state.opened_store, first, second)
 
     def changes_since(self, version: int) -> Iterator[tuple[Commit, Differences]]:
-        """The versions of the store after one, the oldest first, each with what it changed."""
-        return feed(self, version)
+        """Iterate over the commits after a version, oldest first, each with its changes."""
+        from corollary.knowledge_base.differences import changes_since
+
+        return changes_since(self.state.opened_store, version)
 
     # -- changes ---------------------------------------------------------------------------------
 
     def transaction(self, *, message: str = "", batch: str | None = None) -> Transaction:
-        """Changes that are made together: `with kb.transaction() as tx: …`.
+        """Start an atomic change: `with kb.transaction() as tx: …`.
 
-        The log of a store shows the message; `batch` names the changes for those who must not make
-        them twice.
+        The log of a store shows the message. `batch` identifies the changes, so that a caller can
+        make them idempotent.
         """
-        return Transaction(self, message, batch)
+        return Transaction(self.state, message, batch)
 
     def load(
-        self,
-        *sources: Any,
-        relation: str | None = None,
-        on_error: OnError = "fail",
-        on_progress: OnProgress | None = None,
-        limit_input_bytes: int | None = None,
+        self, *sources: object, relation: str | None = None, **options: Unpack[ReadOptions]
     ) -> TransactionChanges:
-        """Insert facts from files, folders and tables, as one transaction.
+        """Insert facts from files, folders and tables in one transaction.
 
         A source is a path or a glob pattern: of a `.dl` file (whose rules are added too), an RDF
         file, a table `<relation>.facts`, `.csv`, `.parquet` or `.arrow`, or a folder of such files;
         or an Arrow, pandas or Polars table, or an rdflib graph. Without `relation`, a table has the
-        columns subject, predicate and object. Statements of RDF that cannot be read are an error,
-        or with `on_error="skip"` left out and told of by the changes: `skipped`, `samples`.
+        columns subject, predicate and object. RDF statements that cannot be parsed are an error;
+        with `on_error="skip"` they are omitted and reported by the changes (`skipped`, `samples`).
         `limit_input_bytes` bounds the bytes of each file after decompression.
         """
         with self.transaction() as tx:
-            tx.load(
-                *sources,
-                relation=relation,
-                on_error=on_error,
-                on_progress=on_progress,
-                limit_input_bytes=limit_input_bytes,
-            )
+            tx.load(*sources, relation=relation, **options)
         return tx.changes
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     @property
     def program(self) -> Program:
-        """The rules and axioms as they are now."""
-        return self._axioms.program(self._maintainer.program)
+        """The current rules and axioms."""
+        return self.state.program
 
     @property
     def specialized(self) -> Program:
-        """The rules that do the work: written out for the axioms, or the program as it is."""
-        kept = self._maintainer
-        found: Program = getattr(kept, "specialized", kept.program)
-        return found
+        """The rules that are evaluated: specialized to the axioms, or the program as written."""
+        return self.state.reasoner.active_program
 
     @property
     def mode(self) -> str:
         """`materialized` or `hybrid`."""
-        return self._mode
+        return self.state.settings.mode
 
     @property
     def version(self) -> int:
-        """How many transactions there were, or the version of the store."""
-        return self._version
+        """The version of the store; without a store, the number of transactions so far."""
+        return self.state.version
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """The prefixes of the program and of loaded data, with the well-known ones."""
-        return MappingProxyType(WELL_KNOWN_PREFIXES | self._prefixes)
+        """The prefixes of the program and of loaded data, and the well-known ones."""
+        return self.state.all_prefixes
 
     def facts(self, pattern: str | Atom) -> pa.Table:
-        """The facts of a relation, or those that match an atom, explicit ones first.
+        """Return the facts of a relation, or the facts that match an atom, explicit ones first.
 
-        The columns are `arg0`, `arg1`, … or, for triples, `subject`, `predicate` and `object`; and
-        `explicit`. Terms are written as cells of facts files are: `3` is a number, `"3"` a string.
+        The columns are `arg0`, `arg1`, … (for triples `subject`, `predicate` and `object`) and
+        `explicit`. Terms are formatted like the cells of facts files: `3` is a number, `"3"` a
+        string.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .")
         >>> kb.facts("q").to_pydict()
@@ -351,22 +275,22 @@ class KnowledgeBase:
         >>> kb.facts("p(?x, b)").to_pydict()
         {'arg0': ['2'], 'arg1': ['b'], 'explicit': [True]}
         """
-        atom = self._pattern(pattern)
-        found = self._matching(atom)
-        explicit = found.intersection(self._maintainer.explicit)
-        derived = found.difference(explicit)
+        atom = self.state.pattern(pattern)
+        reasoner = self.state.reasoner
+        explicit, derived = split(reasoner.match(atom), reasoner.explicit)
         names: tuple[str, ...] = TRIPLE_COLUMNS
         if atom.relation != TRIPLE:
             names = tuple(f"arg{number}" for number in range(len(atom.terms)))
-        return relation_table(explicit, derived, names, self._dictionary)
+        return relation_table(explicit, derived, names, self.state.dictionary)
 
     def query(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:
         """Answer a SPARQL 1.1 query over all triples, explicit and derived.
 
-        SELECT gives `Solutions` and CONSTRUCT and DESCRIBE a `TripleTable`, tables with terms as
-        N-Triples writes them; ASK gives a bool. The prefixes of the knowledge base need not be
-        declared. Facts of plain relations are no triples, and not found; a query may also be an
-        atom, such as `path(1, ?y)`, whose variables are bound. Errors call the text `name`.
+        SELECT returns `Solutions`, CONSTRUCT and DESCRIBE return a `TripleTable`: tables with terms
+        in N-Triples syntax. ASK returns a bool. The prefixes of the knowledge base need no
+        declaration. Facts of plain relations are not triples, so SPARQL does not see them; instead
+        the query can be an atom, such as `path(1, ?y)`, which binds its variables. Error messages
+        refer to the query text as `name`.
 
         >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
         >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
@@ -375,50 +299,39 @@ class KnowledgeBase:
         False
         """
         if is_pattern(text):
-            return matching(self, self._pattern(text))
-        return self._answering().query(text, self.prefixes, name)
+            return match(self.state, self.state.pattern(text))
+        return self.state.query_engine().query(text, self.prefixes, name)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:
-        """The SQL that answers a query, and how the database carries it out.
+        """Return the SQL that answers a query, and its execution plan.
 
-        The plan of an atom is its proof tree, in hybrid mode.
+        In hybrid mode, the plan of an atom is its proof tree.
         """
         if is_pattern(text):
             return str(self.explain_plan(text))
-        return self._answering().explain(text, self.prefixes, name)
-
-    def _answering(self) -> QueryEngine:
-        if self._queries is None:
-            # DuckDB is loaded by those who query.
-            from corollary.knowledge_base.queries import Queries
-
-            self._queries = Queries(self)
-        return self._queries.engine
+        return self.state.query_engine().explain(text, self.prefixes, name)
 
     def count(self, pattern: str | Atom | None = None) -> int:
-        """How many facts there are (hybrid: are kept), or match a pattern as for `facts`."""
-        if pattern is None:
-            kept = self._maintainer
-            return kept.count() if isinstance(kept, EqualityMaintainer) else len(kept.facts)
-        return len(self._matching(self._pattern(pattern)))
+        """Count all facts (hybrid: the materialized ones), or those that match a pattern."""
+        return self.state.reasoner.count(None if pattern is None else self.state.pattern(pattern))
 
     def __contains__(self, fact: str | Atom) -> bool:
-        """Whether there is such a fact."""
+        """Test whether a fact is explicit or derived."""
         return self.count(fact) > 0
 
     def explain(self, fact: str | Atom) -> Proof:
-        """A smallest proof of a fact.
+        """Find a smallest proof of a fact.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) .")
         >>> print(kb.explain("q(1)"))
         q(1)   by q(?x) :- p(?x, ?y)
         └─ p(1, "a")   explicit
         """
-        proof = self._maintainer.explain(self._pattern(fact))
+        proof = self.state.reasoner.explain(self.state.pattern(fact))
         return replace(proof, prefixes=self.prefixes)
 
     def explain_plan(self, pattern: str | Atom) -> Tree:
-        """How a hybrid knowledge base answers a pattern: the proof tree, with leaves and sizes.
+        """Explain how hybrid mode answers a pattern: the proof tree with its leaves and sizes.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .", mode="hybrid")
         >>> print(kb.explain_plan("q(?x)"))
@@ -427,17 +340,11 @@ class KnowledgeBase:
            └─ p(?x, ?y)   look-up, 2 facts
         leaves: 1 (without pre-materialization: 1), derived: 2, look-ups: 3
         """
-        if self._mode != "hybrid":
-            raise InvalidInput(
-                "E583",
-                "only hybrid knowledge bases unfold queries",
-                'KnowledgeBase(…, mode="hybrid") is one; kb.explain proves a fact',
-            )
-        tree = proof_tree(self._hybrid(), self._pattern(pattern))
+        tree = self.state.reasoner.query_plan(self.state.pattern(pattern))
         return replace(tree, prefixes=self.prefixes)
 
     def inconsistencies(self, *, limit: int | None = 3) -> list[Inconsistency]:
-        """The constraints that the facts contradict, each with up to `limit` proofs.
+        """List the violated constraints, each with up to `limit` proofs.
 
         >>> kb = KnowledgeBase("[apart] false :- cat(?x), dog(?x) . dog(1) . dog(?x) :- cat(?x) .")
         >>> kb.inconsistencies()
@@ -451,145 +358,9 @@ class KnowledgeBase:
           └─ dog(2)   by dog(?x) :- cat(?x)
              └─ cat(2)   explicit
         """
-        found = self._maintainer.inconsistencies(examples=limit)
-        return [proved(one, self.explain, self.prefixes) for one in found]
+        found = self.state.reasoner.inconsistencies(examples=limit)
+        return [prove_examples(one, self.explain, self.prefixes) for one in found]
 
     def __repr__(self) -> str:
         rules = len(self.program.rules)
         return f"<KnowledgeBase: {self.count():,} facts, {rules:,} rules, version {self.version}>"
-
-    # -- patterns ----------------------------------------------------------------------------------
-
-    def _pattern(self, pattern: str | Atom) -> Atom:
-        """An atom as text, or the name of a relation."""
-        return read_pattern(pattern, self._arities, self._prefixes)
-
-    def _matching(self, atom: Atom, admissible: Mapping[int, Ids] | None = None) -> Any:
-        """The facts that match an atom, with admissible ids at some places.
-
-        An atom with a variable property or class is read as one for each property or class, so that
-        no table of all triples is made, which updates would have to keep.
-        """
-        if self._mode == "hybrid":
-            return self._hybrid().answer(atom, admissible).facts
-        if admissible:
-            return admitted(self._matching(atom), admissible, self._engine)
-        if isinstance(self._maintainer, EqualityMaintainer):
-            return self._maintainer.matching(atom)
-        facts = self._maintainer.facts
-        whole: list[Predicate] = []
-        rules: list[CompiledRule] = []
-        for narrow in narrow_atoms(atom, facts.predicates()):
-            terms = home_terms(narrow)
-            if len({*terms}) == len(terms) and all(isinstance(term, Variable) for term in terms):
-                whole.append(home(narrow))
-            elif is_known(narrow, self._dictionary):  # asking adds no term
-                rules.append(compile_rule(Rule(narrow, (narrow,)), self._dictionary))
-        found = facts.only(whole)
-        return found.union(self._engine.derive(rules, facts).facts) if rules else found
-
-    def _hybrid(self) -> Hybrid[Any] | HybridSpecialized[Any]:
-        """What derives answers, in hybrid mode."""
-        kept = self._maintainer
-        found: Any = kept.kept if isinstance(kept, Resumed) else kept
-        assert isinstance(found, Hybrid | HybridSpecialized), "made so in this mode"
-        return found
-
-    def _anew(self) -> Any:
-        """Everything derived again from the explicit facts, to compare with."""
-        make = _kind_of(self._maintainer.program, self._equality, specialize=None)
-        if self._mode == "hybrid":
-            make = partial(make_hybrid, materialize=self._patterns)
-        return make(self._maintainer.program, self._maintainer.explicit, self._engine)
-
-    def _encoded(self, atoms: Iterable[Atom]) -> Any:
-        return self._engine.facts(encode(atoms, self._dictionary))
-
-    # -- for transactions --------------------------------------------------------------------------
-
-    def _reader(self) -> DataReader:
-        return DataReader(self._dictionary, self._prefixes, self._arities)
-
-    def _begin(self, transaction: Transaction) -> None:
-        if self._transaction is not None:
-            raise InvalidInput(
-                "E343", "a transaction is already open", "end it before you begin another one"
-            )
-        self._transaction = transaction
-
-    def _end(self) -> None:
-        self._transaction = None
-
-    def _commit(
-        self,
-        requests: list[tuple[bool, Tables]],
-        program: Program,
-        reader: DataReader,
-        message: str,
-        batch: str | None = None,
-    ) -> TransactionChanges:
-        """Make changes; nothing is different if this fails."""
-        if self._persistence is not None:
-            self._persistence.refuse_reading_only()
-        inserted = deleted = self._engine.facts({})
-        for inserts, tables in requests:
-            facts = self._engine.facts(tables)
-            if inserts:
-                inserted, deleted = inserted.union(facts), deleted.difference(facts)
-            else:
-                inserted, deleted = inserted.difference(facts), deleted.union(facts)
-        before, known = self._maintainer.explicit, self._maintainer.program
-        added: tuple[Rule, ...] = ()
-        removed: tuple[Rule, ...] = ()
-        if program is not self.program:
-            added = program.rules_not_in(known)
-            removed = known.rules_not_in(program)
-        started = time.perf_counter()
-        axioms, asked = self._axioms.change(
-            program.axioms, Changes(inserted, deleted, added, removed), before
-        )
-        with gathering(reader.notices):
-            done = self._maintainer.update(asked)
-        statistics = done.statistics
-        assert statistics is not None, "an update has statistics"
-        statistics.seconds["update"] = time.perf_counter() - started
-        version = self._version + 1
-        if self._persistence is not None:
-            version = committed(self, asked, done, before, axioms, reader.prefixes, message, batch)
-            self._version = self._persistence.version  # small files may have been merged
-        else:
-            self._version = version
-        self._axioms = axioms
-        self._prefixes, self._arities = reader.prefixes, reader.arities
-        self._last = statistics
-        if self._queries is not None:
-            self._queries.changed(done, self._version)
-        note_axioms(requests, program, before, self._dictionary, reader.notices)
-        reader.notices.warn()
-        return TransactionChanges(
-            version,
-            statistics,
-            done.added_rules,
-            done.removed_rules,
-            _split(done.inserted, self._maintainer.explicit),
-            _split(done.deleted, before),
-            self._dictionary,
-            Printer(self._prefixes),
-            reader.skipped,
-            reader.samples,
-        )
-
-
-def _kind_of(program: Program, equality: str, *, specialize: bool | None) -> Any:
-    """Choose the reasoner for a program."""
-    if equality == "rewrite":
-        return EqualityMaintainer
-    if specialize is False or not is_specializable(program):
-        return Maintainer
-    return Specialized if specialize else AdaptiveMaintainer
-
-
-def _split(facts: Any, explicit: Any) -> tuple[Facts, Facts]:
-    """Explicit facts, and the others."""
-    own = facts.intersection(explicit)
-    return own, facts.difference(own)

@@ -1,7 +1,7 @@
-"""What people give to a knowledge base, as tables of ids.
+"""Convert input data of a knowledge base to tables of ids.
 
-Facts come as text (the rule language, or Turtle), as atoms and programs, as triples and rows, as
-frames, as rdflib graphs, and in files. The prefixes that texts declare are remembered.
+Input facts are text (the rule language, or Turtle), atoms and programs, triples and rows, data
+frames, rdflib graphs, or files. The reader remembers the prefixes that texts declare.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +25,13 @@ from corollary.errors import UNREADABLE, InvalidInput, InvalidProgram, Source
 from corollary.files import facts as files
 from corollary.files import typed
 from corollary.files.cells import read_cell
-from corollary.knowledge_base.engines import table_ids
-from corollary.lang.names import name_problem
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, Parser
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import (
     IRI,
     TRIPLE,
+    TRIPLE_COLUMNS,
     TYPE,
     XSD,
     Atom,
@@ -41,28 +40,43 @@ from corollary.lang.syntax import (
     Literal,
     Rule,
     Variable,
+    name_problem,
 )
 from corollary.lang.validate import validate
 from corollary.lang.values import literal_of
 from corollary.rdf import formats
 from corollary.rdf.files import format_of
 from corollary.rdf.frames import constant_of
-from corollary.rdf.triples import SAMPLES, OnError, OnProgress, Skipped
+from corollary.rdf.triples import SAMPLES, OnError, OnProgress, Skipped, Triples
+from corollary.reasoning.engines import table_ids
 
-# What begins a text of the rule language: an atom such as p(…), or [?s, …].
-# Possessive, since a text that anyone may have written must not be tried in many ways.
+# The start of a text in the rule language: an atom such as p(…), or [?s, …]. The quantifiers are
+# possessive, so that untrusted text cannot cause backtracking.
 _IGNORED = r"(?:\s++|#[^\n]*+\n|%[^\n]*+\n|//[^\n]*+\n|@?prefix\s++[^\s<]*+\s*+<[^>]*+>\s*+\.?)*+"
 _RULE_LANGUAGE = re.compile(
     rf"{_IGNORED}(?:(?:<[^>\s]*+>|[\w:.\-]++)\s*+\(|\[\s*+[^\s,\]]++\s*+,|\w++\s*+\.)",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[^\W\d]\w*\Z")
-_PYOXIGRAPH = ("NamedNode", "BlankNode", "Literal")  # its terms that are ours too
-_TRIPLE_NAMES = (("subject", "predicate", "object"), ("s", "p", "o"))
+_PYOXIGRAPH = ("NamedNode", "BlankNode", "Literal")  # term classes that convert directly
+_TRIPLE_NAMES = (TRIPLE_COLUMNS, ("s", "p", "o"))
+
+
+class InputOptions(TypedDict, total=False):
+    """Options for malformed statements and large files."""
+
+    on_error: OnError
+    limit_input_bytes: int | None
+
+
+class ReadOptions(InputOptions, total=False):
+    """Options for reading files; see `KnowledgeBase.load`."""
+
+    on_progress: OnProgress | None
 
 
 class DataReader:
-    """Reads facts for one transaction: `arities` and `prefixes` grow with what is read."""
+    """Reads facts for one transaction; extends `arities` and `prefixes` as it reads."""
 
     def __init__(
         self, dictionary: Dictionary, prefixes: Mapping[str, str], arities: Mapping[str, int]
@@ -70,83 +84,69 @@ class DataReader:
         self.dictionary = dictionary
         self.prefixes = dict(prefixes)
         self.arities = dict(arities)
-        self.skipped = 0  # statements of RDF that could not be read
+        self.skipped = 0  # malformed RDF statements
         self.samples: tuple[Skipped, ...] = ()
-        self.notices = Notices()  # of what was read, for the warnings of the commit
-        self._limit: int | None = None  # on the bytes of a file
+        self.notices = Notices()  # notices about the input, which the commit turns into warnings
+        self._options: ReadOptions = {}
 
-    def facts(
-        self, data: Any, relation: str | None = None, *, on_error: OnError = "fail"
-    ) -> Tables:
-        """Facts in any form but that of files."""
+    def facts(self, data: object, relation: str | None = None) -> Tables:
+        """Read facts in any form except files."""
         with gathering(self.notices):
-            return self._facts(data, relation, on_error)
-
-    def _facts(self, data: Any, relation: str | None, on_error: OnError) -> Tables:
-        _refuse_relation(relation)
-        if isinstance(data, str) and _module(data) == "builtins":
-            return self._text(data, relation)
-        if isinstance(data, Program):
-            _refuse_rules(data.rules)
-            return self._atoms(data.facts)
-        if isinstance(data, Atom):
-            return self._atoms([data])
-        table = _arrow(data)
-        if table is not None:
-            return self._frame(table, relation, on_error)
-        if _module(data) == "rdflib" and hasattr(data, "triples"):
-            return self._rdf(data, on_error, keep_labels=True)
-        if isinstance(data, tuple) and data and not isinstance(data[0], tuple | list | Atom):
-            return self._atoms([self._row(data, relation)])
-        if isinstance(data, Iterable) and not isinstance(data, bytes | Mapping):
-            atoms = [x if isinstance(x, Atom) else self._row(x, relation) for x in data]
-            return self._atoms(atoms)
-        raise InvalidInput(
-            "E341",
-            f"a {type(data).__name__} holds no facts",
-            "give text, triples, atoms, or an Arrow, pandas or Polars table",
-        )
+            _refuse_relation(relation)
+            if isinstance(data, str) and _module(data) == "builtins":
+                return self._text(data, relation)
+            if isinstance(data, Program):
+                _refuse_rules(data.rules)
+                return self._atoms(data.facts)
+            if isinstance(data, Atom):
+                return self._atoms([data])
+            if isinstance(data, Triples):  # encoded with the same dictionary
+                return data.tables(self.dictionary)
+            table = _arrow(data)
+            if table is not None:
+                return self._frame(table, relation)
+            if _module(data) == "rdflib" and hasattr(data, "triples"):
+                return self._rdf(cast("formats.Source", data), keep_labels=True)
+            if isinstance(data, tuple) and data and not isinstance(data[0], tuple | list | Atom):
+                return self._atoms([self._row(data, relation)])
+            if isinstance(data, Iterable) and not isinstance(data, bytes | Mapping):
+                atoms = [x if isinstance(x, Atom) else self._row(x, relation) for x in data]
+                return self._atoms(atoms)
+            raise InvalidInput(
+                "E341",
+                f"a {type(data).__name__} holds no facts",
+                "give text, triples, atoms, or an Arrow, pandas or Polars table",
+            )
 
     def sources(
         self,
-        sources: Iterable[Any],
+        sources: Iterable[object],
         relation: str | None = None,
         *,
-        on_error: OnError = "fail",
-        on_progress: OnProgress | None = None,
         keep_labels: bool = False,
-        limit_input_bytes: int | None = None,
-    ) -> Iterator[Tables | Program]:
-        """Facts from files, folders, and all that `facts` takes but text; programs as they are."""
-        with gathering(self.notices):
-            self._limit = limit_input_bytes
-            found = list(self._sources(sources, relation, on_error, on_progress, keep_labels))
-        yield from found
-
-    def _sources(
-        self,
-        sources: Iterable[Any],
-        relation: str | None,
-        on_error: OnError,
-        on_progress: OnProgress | None,
-        keep_labels: bool,
-    ) -> Iterator[Tables | Program]:
+        **options: Unpack[ReadOptions],
+    ) -> list[Tables | Program]:
+        """Read files, folders and all that `facts` accepts, except text; pass programs through."""
         _refuse_relation(relation)
-        rdf: dict[Path, None] = {}  # read together, each once, and by several threads
-        for source in sources:
-            if not isinstance(source, str | Path):
-                yield self.facts(source, relation, on_error=on_error)
-                continue
-            for path in paths_of(source):
-                if relation is None and format_of(path) is not None:
-                    rdf.setdefault(path)
-                else:
-                    yield self._file(path, relation)
-        if rdf:
-            yield self._rdf(list(rdf), on_error, keep_labels=keep_labels, on_progress=on_progress)
+        self._options = options
+        found: list[Tables | Program] = []
+        rdf: dict[Path, None] = {}  # deduplicated, and read together by several threads
+        with gathering(self.notices):
+            for source in sources:
+                if not isinstance(source, str | Path):
+                    found.append(self.facts(source, relation))
+                    continue
+                for path in paths_of(source):
+                    if relation is None and format_of(path) is not None:
+                        rdf.setdefault(path)
+                    else:
+                        found.append(self._file(path, relation))
+            if rdf:
+                found.append(self._rdf(list(rdf), keep_labels=keep_labels))
+        return found
 
     def statements(self, text: str) -> tuple[list[Rule], list[Atom]]:
-        """The rules and facts of a text in the rule language."""
+        """Parse a text in the rule language into rules and facts."""
         source = Source("<text>", text)
         parser = Parser(source, self.prefixes)
         statements = list(parser.statements())
@@ -158,7 +158,7 @@ class DataReader:
         return rules, [statement.head for statement in statements if not statement.body]
 
     def check_arity(self, relation: str, arity: int) -> None:
-        """A relation has a name that a relation can have, and keeps its number of arguments."""
+        """Check that a relation has a valid name and the same arity as before."""
         if relation not in self.arities and (problem := name_problem(relation)) is not None:
             raise InvalidInput("E511", *problem)
         known = self.arities.setdefault(relation, arity)
@@ -184,7 +184,7 @@ class DataReader:
             try:
                 return ways[1](text)
             except InvalidInput:
-                raise error from None  # of what the text looks like
+                raise error from None  # in the syntax that the text resembles
 
     def _rule_text(self, text: str) -> Tables:
         rules, facts = self.statements(text)
@@ -192,7 +192,7 @@ class DataReader:
         return self._atoms(facts)
 
     def _turtle(self, text: str) -> Tables:
-        # Labels are kept, so that a text can delete what another one inserted.
+        # Blank nodes keep their labels, so that a text can delete what another one inserted.
         prefixes = WELL_KNOWN_PREFIXES | self.prefixes
         return self._triples(
             formats.read_text(
@@ -200,32 +200,18 @@ class DataReader:
             )
         )
 
-    def _rdf(
-        self,
-        source: Any,
-        on_error: OnError,
-        *,
-        keep_labels: bool = False,
-        on_progress: OnProgress | None = None,
-    ) -> Tables:
-        found = formats.read(
-            source,
-            self.dictionary,
-            on_error=on_error,
-            keep_labels=keep_labels,
-            on_progress=on_progress,
-            limit_input_bytes=self._limit,
-        )
+    def _rdf(self, source: formats.Source | list[Path], *, keep_labels: bool) -> Tables:
+        found = formats.read(source, self.dictionary, keep_labels=keep_labels, **self._options)
         self.skipped += found.skipped
         self.samples = (*self.samples, *found.samples)[:SAMPLES]
         return self._triples(found)
 
-    def _triples(self, triples: formats.Triples) -> Tables:
+    def _triples(self, triples: Triples) -> Tables:
         self._declare(triples.prefixes)
         return triples.tables(self.dictionary)
 
     def _declare(self, prefixes: Mapping[str, str]) -> None:
-        """A prefix that is known keeps its meaning."""
+        """Declare prefixes; known prefixes keep their meaning."""
         self.prefixes = {**prefixes, **self.prefixes}
 
     # -- values ----------------------------------------------------------------------------------
@@ -243,7 +229,7 @@ class DataReader:
                 raise InvalidInput("E213", f"the predicate of {text} is not an IRI")
         return encode(atoms, self.dictionary)
 
-    def _row(self, row: Any, relation: str | None) -> Atom:
+    def _row(self, row: object, relation: str | None) -> Atom:
         if not isinstance(row, tuple | list):
             raise InvalidInput("E341", f"expected a tuple of terms, found {row!r}")
         if relation is not None:
@@ -258,11 +244,11 @@ class DataReader:
         terms = (self.term(subject), self._predicate(predicate), self.term(object_))
         return Atom(TRIPLE, terms)
 
-    def _predicate(self, value: Any) -> Constant:
+    def _predicate(self, value: object) -> Constant:
         return TYPE if type(value) is str and value == "a" else self.term(value)
 
-    def term(self, value: Any, *, cell: bool = False) -> Constant:
-        """A Python value as a term; a string is what the rule language reads (or a cell)."""
+    def term(self, value: object, *, cell: bool = False) -> Constant:
+        """Convert a Python value to a term; strings are in the rule language, or cells."""
         if isinstance(value, IRI | BlankNode | Literal):
             return canonical(value)
         if _module(value) == "rdflib":
@@ -281,14 +267,14 @@ class DataReader:
 
     def _written(self, text: str) -> Constant:
         parser = Parser(Source("<term>", text), self.prefixes)
-        found = parser.alone(Parser.constant)
+        found = parser.read_whole(Parser.constant)
         if found is None or parser.problems:
             raise InvalidProgram(parser.problems)
         return found
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def _frame(self, table: pa.Table, relation: str | None, on_error: OnError) -> Tables:
+    def _frame(self, table: pa.Table, relation: str | None) -> Tables:
         if relation is None:
             names = next((n for n in _TRIPLE_NAMES if {*n} <= {*table.column_names}), None)
             if names is None:
@@ -299,7 +285,7 @@ class DataReader:
                 )
             cells = [_written(table.column(name), name) for name in names]
             triples = pa.table(cells, names=list(_TRIPLE_NAMES[0]))
-            return self._rdf(triples, on_error, keep_labels=True)
+            return self._rdf(triples, keep_labels=True)
         for field in table.schema:
             _refuse(table.column(field.name), field.name)
         columns = [files.term_column(column) for column in table.columns]
@@ -320,23 +306,23 @@ class DataReader:
         raise InvalidInput(
             "E341",
             f"{path} is neither rules, nor RDF, nor a table of facts",
-            "files are told by their names: .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv, .parquet",
+            "the name must end in .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
             file=str(path),
         )
 
     def _table(self, path: Path, relation: str) -> Tables:
-        arity = self.arities.get(relation)
+        arity, limit = self.arities.get(relation), self._options.get("limit_input_bytes")
         if arity is None:
-            arity = files.columns_in(path, limit_input_bytes=self._limit)
-            if not arity:  # an empty file tells nothing
+            arity = files.columns_in(path, limit_input_bytes=limit)
+            if not arity:  # an empty file does not determine the arity
                 return joined([])
-        table = files.read_table(path, relation, arity, limit_input_bytes=self._limit)
+        table = files.read_table(path, relation, arity, limit_input_bytes=limit)
         self.check_arity(relation, arity)
         return table_ids(table, arity, self.dictionary)
 
 
 def _relation_of(path: Path) -> str:
-    """The relation that a file is named after, if rules can name it."""
+    """Derive the relation from a file's name, if it is a valid name in rules."""
     name = files.relation_of(path)
     problem = name_problem(name)
     if problem is None and not _NAME.match(name):
@@ -357,7 +343,7 @@ def _refuse_relation(relation: str | None) -> None:
 
 
 def paths_of(source: str | Path) -> Iterator[Path]:
-    """The files that a path, a folder or a pattern stands for."""
+    """List the files of a path, a folder or a glob pattern."""
     path = Path(source)
     if path.exists() or not glob.has_magic(str(source)):
         found = [path]
@@ -370,7 +356,7 @@ def paths_of(source: str | Path) -> Iterator[Path]:
 
 
 def _folder(folder: Path) -> Iterator[Path]:
-    """RDF and tables in a folder and the folders in it; rules are asked for by name."""
+    """List the RDF files and tables of a folder, recursively; rule files must be named."""
     for path in sorted(folder.rglob("*")):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         known = format_of(path) is not None or files.is_table(path)
@@ -392,7 +378,7 @@ def _refuse(column: pa.ChunkedArray, name: str) -> None:
 
 
 def _written(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """A column of a table of triples as texts; numbers and booleans as N-Triples writes them."""
+    """Convert a column of triples to text; numbers and booleans become N-Triples literals."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return column
     _refuse(column, name)
@@ -407,8 +393,8 @@ def _refuse_rules(rules: Iterable[Rule]) -> None:
         raise InvalidInput("E341", f"expected facts, found the rule {text}", "use add_rules")
 
 
-def _arrow(data: Any) -> pa.Table | None:
-    """A frame as an Arrow table, None for what is no frame."""
+def _arrow(data: object) -> pa.Table | None:
+    """Convert a data frame to an Arrow table; None if the value is not a data frame."""
     if _module(data) == "pandas" and hasattr(data, "columns"):
         table = pa.Table.from_pandas(data, preserve_index=False)
     elif isinstance(data, pa.Table):

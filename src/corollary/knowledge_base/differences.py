@@ -1,10 +1,10 @@
-"""What versions of a store differ by, for people and for other programs."""
+"""Differences between versions of a store, as tables, text and RDF Patch."""
 
 from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +15,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.files import replace_file
 from corollary.errors import OperationFailed
-from corollary.files.facts import replace_file
+from corollary.knowledge_base.persistence import Committed
 from corollary.knowledge_base.results import cells_of
+from corollary.knowledge_base.state import KnowledgeState
+from corollary.knowledge_base.stored import change_rows
 from corollary.lang.printer import Printer
 from corollary.lang.syntax import TRIPLE, Atom
 from corollary.rdf.patch import write_patch
 from corollary.store import Store
-from corollary.store.changes import between, feed
+from corollary.store.changes import between, compose, feed
 from corollary.store.commits import Commit
 from corollary.store.layout import (
     DELETED,
@@ -40,7 +43,7 @@ _SIGNS = {INSERTED: "+", DELETED: "-", MADE_EXPLICIT: "!", MADE_DERIVED: "~"}
 
 
 class Differences:
-    """Facts that came and went, explicit and derived ones apart."""
+    """Inserted and deleted facts, separated into explicit and derived ones."""
 
     def __init__(
         self, rows: pa.Table, dictionary: Dictionary, prefixes: Mapping[str, str], title: str
@@ -55,9 +58,11 @@ class Differences:
 
     @cached_property
     def table(self) -> pa.Table:
-        """`change`, `relation`, `arg0`, `arg1`, … as cells of facts files have them, `explicit`.
+        """All changes, with the columns `change`, `relation`, `arg0`, `arg1`, … and `explicit`.
 
-        A change is inserted, deleted, explicit (it was derived) or derived (it was explicit).
+        Terms are formatted like the cells of facts files.
+        A `change` is `inserted`, `deleted`, `explicit` (a derived fact became explicit) or
+        `derived` (an explicit fact is now only derived).
         """
         columns = columns_of(self._rows)
         cells = {f"arg{n}": cells_of(ids, self._dictionary) for n, ids in enumerate(columns)}
@@ -66,16 +71,16 @@ class Differences:
 
     @property
     def inserted(self) -> pa.Table:
-        """The facts that are new."""
+        """The inserted facts."""
         return self._only(INSERTED)
 
     @property
     def deleted(self) -> pa.Table:
-        """The facts that are gone; `explicit` tells what they were."""
+        """The deleted facts; `explicit` is their state before the deletion."""
         return self._only(DELETED)
 
     def counts(self) -> dict[str, int]:
-        """How many facts came and went, explicit and derived ones apart."""
+        """Count the changes by kind, with explicit and derived facts counted separately."""
         change, explicit = self._rows["change"], self._rows["explicit"]
         found = {}
         for name, kind, flag in (
@@ -91,7 +96,7 @@ class Differences:
         return found
 
     def lines(self, which: str = "all") -> Iterator[str]:
-        """One line a fact: + and - as `corollary apply` prints them, with what is derived told."""
+        """Format one fact per line, with + or - as in `corollary apply`; mark derived facts."""
         printer = Printer(self._prefixes)
         rows = self._which(which)
         names = arguments(width_of(rows.column_names))
@@ -108,29 +113,26 @@ class Differences:
         return (line for _, line in sorted(found))
 
     def triples(self, which: str = "explicit") -> tuple[list[str], list[str]]:
-        """Deleted and inserted triples as lines of N-Triples.
+        """Return deleted and inserted triples as lines of N-Triples.
 
-        Of explicit triples, those that were derived before are among the inserted ones, and those
-        that still are derived among the deleted ones.
+        With `which="explicit"`, a derived triple that became explicit counts as inserted, and an
+        explicit one that is now only derived counts as deleted.
         """
         rows = self._rows.filter(pc.equal(self._rows["relation"], TRIPLES))
         change, explicit = rows["change"], rows["explicit"]
-        gone, new = pc.equal(change, DELETED), pc.equal(change, INSERTED)
+        deleted, new = pc.equal(change, DELETED), pc.equal(change, INSERTED)
         if which == "explicit":
-            gone = pc.or_(pc.and_(gone, explicit), pc.equal(change, MADE_DERIVED))
+            deleted = pc.or_(pc.and_(deleted, explicit), pc.equal(change, MADE_DERIVED))
             new = pc.or_(pc.and_(new, explicit), pc.equal(change, MADE_EXPLICIT))
         elif which == "derived":
-            gone, new = (pc.and_(mask, pc.invert(explicit)) for mask in (gone, new))
-        return self._statements(rows.filter(gone)), self._statements(rows.filter(new))
+            deleted, new = (pc.and_(mask, pc.invert(explicit)) for mask in (deleted, new))
+        return self._statements(rows.filter(deleted)), self._statements(rows.filter(new))
 
     def write(self, path: str | Path, format_: str, which: str) -> None:
-        """Write a file, or for `nt` a folder of four files, whole or not at all."""
+        """Write a file, or for `nt` a folder of four files; each file is replaced atomically."""
         path = Path(path)
         if format_ in ("arrow", "parquet"):
             replace_file(path, lambda part: self._write_table(part, format_, which))
-        elif format_ == "rdfp":
-            with _text(path) as file:
-                write_patch(file, iter([({"title": self.title}, *self.triples(which))]))
         elif format_ == "nt":
             for kind in ("explicit", "derived"):
                 for name, lines in zip(("deleted", "inserted"), self.triples(kind), strict=True):
@@ -138,13 +140,20 @@ class Differences:
                         file.writelines(f"{line}\n" for line in lines)
         else:
             with _text(path) as file:
-                file.writelines(f"{line}\n" for line in self.lines(which))
+                self.print(file, format_, which)
+
+    def print(self, file: IO[str], format_: str, which: str) -> None:
+        """Write lines of text, or an RDF Patch (`rdfp`), to an open file."""
+        if format_ == "rdfp":
+            write_patch(file, iter([({"title": self.title}, *self.triples(which))]))
+        else:
+            file.writelines(f"{line}\n" for line in self.lines(which))
 
     def _write_table(self, path: Path, format_: str, which: str) -> None:
         table = self.table
         if which != "all":
             table = table.filter(pc.equal(table["explicit"], which == "explicit"))
-        with pa.OSFile(str(path), "wb") as file:  # not by its name: it may look like an address
+        with pa.OSFile(str(path), "wb") as file:  # by handle: the name may look like a URI
             if format_ == "parquet":
                 pq.write_table(table, file)
                 return
@@ -165,21 +174,35 @@ class Differences:
         return sorted(f"{s} {p} {o} ." for s, p, o in zip(*texts, strict=True))
 
 
+def committed_differences(
+    state: KnowledgeState, committed: Sequence[Committed], since: int
+) -> Differences:
+    """Compose the changes of versions committed after `since`, without reading the store."""
+    parts = []
+    for one in committed:
+        rows = change_rows(one.changes, state.dictionary)
+        if rows is not None:
+            version = pa.repeat(pa.scalar(one.version, pa.int64()), len(rows))
+            parts.append(rows.append_column("version", version))
+    title = f"version {since} to {committed[-1].version}"
+    return Differences(compose(parts), state.dictionary, state.prefixes, title)
+
+
 def diff(store: Store, first: int, second: int) -> Differences:
-    """By what the second version differs from the first one."""
+    """Compute the changes from the first to the second version of a store."""
     rows = between(store, first, second)
     title = f"version {first} to {second}"
     try:
         snapshot = store.snapshot()
         dictionary = open_terms(snapshot)
-    except OperationFailed:  # later versions are not needed; but a vacuum may have removed these
+    except OperationFailed:  # older terms suffice, but a vacuum may have removed them
         snapshot = store.snapshot(max(first, second))
         dictionary = open_terms(snapshot)
     return Differences(rows, dictionary, snapshot.commit.prefixes, title)
 
 
 def changes_since(store: Store, version: int) -> Iterator[tuple[Commit, Differences]]:
-    """The versions after one, each with what it changed."""
+    """Iterate over the commits after a version, each with its changes."""
     snapshot = store.snapshot()
     dictionary = open_terms(snapshot)
     for commit, rows in feed(store, version):
@@ -188,7 +211,7 @@ def changes_since(store: Store, version: int) -> Iterator[tuple[Commit, Differen
 
 
 def write_feed(found: Iterator[tuple[Commit, Differences]], file: IO[str], which: str) -> None:
-    """A feed as RDF Patch: one transaction a version that changes something."""
+    """Write a change feed as RDF Patch: one transaction per version that changes triples."""
 
     def transactions() -> Iterator[tuple[dict[str, str], list[str], list[str]]]:
         for commit, differences in found:
@@ -201,14 +224,10 @@ def write_feed(found: Iterator[tuple[Commit, Differences]], file: IO[str], which
 
 @contextmanager
 def _text(path: Path) -> Iterator[IO[str]]:
-    """A text file, compressed if its name ends with .gz, which is there when it is complete."""
+    """Write a text file atomically, compressed if its name ends with .gz."""
     buffer = io.StringIO()
     yield buffer
     data = buffer.getvalue().encode()
     if path.suffix == ".gz":
         data = gzip.compress(data)
-    replace_file(path, lambda part: _write(part, data))
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
+    replace_file(path, lambda part: part.write_bytes(data))

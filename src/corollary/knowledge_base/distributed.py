@@ -1,49 +1,46 @@
-"""A DataFrame of encoded facts, materialized on Spark by the same algorithms as everywhere."""
+"""Materialize a DataFrame of encoded facts on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corollary.algorithms.maintain import Maintainer
+import numpy as np
+
+from corollary.algorithms.reasoner import Reasoner
 from corollary.core.dictionary import Dictionary
 from corollary.core.statistics import Statistics
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.knowledge_base.general import GeneralMaintainer
-from corollary.knowledge_base.ontology import Specialized
-from corollary.knowledge_base.tuning import tuning
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.rdf.specialize import is_specializable, schema_predicates
+from corollary.lang.syntax import Atom
+from corollary.reasoning.choose import choose_reasoner
+from corollary.reasoning.templates import is_specializable, split
 
 if TYPE_CHECKING:
     from corollary.engines.spark.engine import SparkEngine
-    from corollary.engines.spark.evaluate import RoundReport
-    from corollary.engines.spark.frames import DataFrame, SparkSession
+    from corollary.engines.spark.facts import SparkFacts
+    from corollary.engines.spark.frames import DataFrame
+    from corollary.engines.spark.reports import RoundReport
+
+    OnReport = Callable[[RoundReport], None]
 
 
 @dataclass(frozen=True)
 class Materialized:
-    """What follows from the facts of a DataFrame, and what it took."""
+    """The derived facts of a DataFrame, and a report."""
 
     engine: SparkEngine
-    keeper: Maintainer[Any] | Specialized[Any] | GeneralMaintainer[Any]  # to go on with updates
-    explicit: Any
-    facts: Any
-    derived: DataFrame  # facts that follow and are not explicit: relation, arg0, arg1, …
-    count: int  # of them
+    reasoner: Reasoner[SparkFacts]  # for updates
+    explicit: SparkFacts
+    derived: DataFrame  # the facts that are not explicit: relation, arg0, arg1, …
+    count: int  # the number of derived facts
     rounds: list[RoundReport]
 
     @property
-    def program(self) -> Program:
-        """The rules that did the work."""
-        keeper = self.keeper
-        return keeper.program if isinstance(keeper, Maintainer) else keeper.specialized
-
-    @property
     def statistics(self) -> Statistics:
-        """The exchanges and the rule instances of all rounds."""
+        """The number of shuffles, and the rule instances of all rounds."""
         found = Statistics("semi-naive", "materialization from scratch, on Spark")
         found.rounds = len(self.rounds)
         for report in self.rounds:
@@ -57,73 +54,51 @@ def materialize(
     program: Program,
     dictionary: Dictionary,
     *,
-    specialize: bool = True,
-    session: SparkSession | None = None,
-    partitions: int | None = None,
+    mode: str = "materialized",
+    patterns: Sequence[Atom] = (),
     rows: int = 0,
-    algorithm: str = "auto",
-    modules: bool = True,
-    make: Callable[..., Any] | None = None,
-    on_round: Callable[[RoundReport], None] | None = None,
+    on_round: OnReport | None = None,
     **options: Any,
 ) -> Materialized:
-    """The closure of encoded facts under a program.
+    """Materialize encoded facts under a program.
 
-    `frame` has the columns relation, arg0, arg1, …, as the store's table of facts: a triple is of
-    the relation `triples`, and its arguments are subject, property and object. A program with
-    variable properties or classes is specialized to the schema that the facts hold, if that is
-    small, unless `specialize` is false (`maintained`). Strata are as few as negation allows: each
-    costs some jobs. `algorithm` and `modules` are those of updates that follow; without modules, a
-    small one is not closed again (`fp` and `bf` then take some twenty to thirty jobs, whatever the
-    size of the data). `rows` are about how many rows the frame has, for as many `partitions` as
-    they need if that is not given. `make` is what keeps the facts, if not all that follow are kept.
-    Other `options` are those of `SparkEngine`.
+    `frame` has the columns relation, arg0, arg1, …, like the facts table of a store: a triple has
+    the relation `triples` and the arguments subject, property and object. In hybrid mode, only the
+    answers to `patterns` and to those of schemas are materialized. `rows` estimates the number of
+    rows, which determines the number of partitions unless `partitions` is given. Other `options`
+    are those of `SparkEngine`.
     """
-    from corollary.engines.spark.engine import SparkEngine
-
-    engine = SparkEngine(
-        dictionary,
-        ColumnarEngine,
-        session or frame.sparkSession,
-        partitions=partitions,
-        on_report=on_round,
-        **options,
-    )
-    engine.workspace.suit(rows)
+    engine = _engine(frame, dictionary, on_round, **options)
+    engine.run.choose_partitions(rows)
     for relation in program.arities:
-        engine.workspace.number(relation)  # a relation that has a number is read without asking
+        engine.run.number(relation)  # numbered relations are read without collecting names
     explicit = engine.read(frame)
-    make = make or (maintained if specialize else Maintainer)
-    keeper: Any = make(
-        program.without_facts(),
-        explicit,
-        engine,
-        algorithm=algorithm,
-        modules=modules,
-        coarse=True,
-    )
-    facts = keeper.facts
-    new = facts.difference(explicit)
+    rules = program.without_facts()
+    reasoner = spark_reasoner(rules, explicit, engine, mode=mode, materialize=patterns)
+    new = reasoner.facts.difference(explicit)
     return Materialized(
-        engine, keeper, explicit, facts, engine.frame(new), len(new), list(engine.reports)
+        engine, reasoner, explicit, engine.frame(new), len(new), list(engine.reports)
     )
 
 
-def maintained(
-    program: Program, explicit: Any, engine: SparkEngine, **options: Any
-) -> Maintainer[Any] | Specialized[Any] | GeneralMaintainer[Any]:
-    """What keeps mat(Π, E) on Spark; the options are those of `Maintainer`.
+def spark_reasoner(
+    program: Program,
+    explicit: SparkFacts,
+    engine: SparkEngine,
+    *,
+    mode: str = "materialized",
+    **options: Any,
+) -> Reasoner[SparkFacts]:
+    """Choose the reasoner for facts on Spark; the options are those of `choose_reasoner`.
 
-    Rules with variable properties or classes are specialized to a schema of few axioms. With more,
-    they stay as they are, and every task has the schema.
+    There are as few strata as negation allows, because each costs some jobs.
     """
-    if not is_specializable(program):
-        return Maintainer(program, explicit, engine, **options)
-    predicates = schema_predicates(program)
-    if len(explicit.only(predicates)) <= tuning.specialized_axioms_limit:
-        return Specialized(program, explicit, engine, **options)
-    engine.replicated = predicates
-    return GeneralMaintainer(program, explicit, engine, **options)
+    if mode == "hybrid" and is_specializable(program):
+        # Fetch the terms of axioms in one job, rather than one job per rule.
+        axioms = explicit.only(split(program).predicates)
+        ids = [axioms.rows(predicate).ravel() for predicate in axioms.predicates()]
+        engine.dictionary.terms(np.unique(np.concatenate(ids)).tolist() if ids else ())
+    return choose_reasoner(program, explicit, engine, mode=mode, coarse=True, **options)
 
 
 def components(
@@ -131,26 +106,24 @@ def components(
     edge: Predicate,
     dictionary: Dictionary,
     *,
-    session: SparkSession | None = None,
-    partitions: int | None = None,
-    on_round: Callable[[RoundReport], None] | None = None,
+    on_round: OnReport | None = None,
     **options: Any,
 ) -> DataFrame:
-    """The connected components of encoded facts: `node`, and `least`, the least node of its own.
+    """Compute connected components of encoded facts: each `node` and its `least` connected node.
 
-    `edge` names the facts that connect, a relation or a property, without direction. A relation
-    that is symmetric and transitive has the square of a component's nodes as facts; where they are
-    too many to be written, who is connected with whom is told by this table as well.
+    `edge` is the relation or property of the undirected edges. The closure of a symmetric and
+    transitive relation is quadratic in the size of a component; if it is too large to write, this
+    table contains the same information.
     """
-    from corollary.engines.spark.engine import SparkEngine
-
-    engine = SparkEngine(
-        dictionary,
-        ColumnarEngine,
-        session or frame.sparkSession,
-        partitions=partitions,
-        on_report=on_round,
-        **options,
-    )
+    engine = _engine(frame, dictionary, on_round, **options)
     found = engine.components(edge, Predicate("least"), engine.read(frame))
     return engine.frame(found, width=2).selectExpr("arg0 AS node", "arg1 AS least")
+
+
+def _engine(
+    frame: DataFrame, dictionary: Dictionary, on_report: OnReport | None, **options: Any
+) -> SparkEngine:
+    from corollary.engines.spark.engine import SparkEngine  # loads PySpark
+
+    session = frame.sparkSession
+    return SparkEngine(dictionary, ColumnarEngine, session, on_report=on_report, **options)

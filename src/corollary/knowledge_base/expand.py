@@ -1,25 +1,27 @@
-"""`expand`: what follows from an rdflib graph, added to it; in the place of `owlrl`."""
+"""`expand`: materialize an rdflib graph in place, as a replacement for `owlrl`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from corollary.algorithms import seminaive
 from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Facts
 from corollary.core.tables import encode
 from corollary.core.terms import term_of
-from corollary.knowledge_base.engines import make_engine
 from corollary.knowledge_base.results import triples_of
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
 from corollary.rdf import formats
 from corollary.rdf.frames import constant_of, statements_of
+from corollary.reasoning.engines import make_engine
 
 if TYPE_CHECKING:
     import rdflib
+    from rdflib.term import Node
 
 
 def expand(
@@ -30,12 +32,12 @@ def expand(
     axioms: bool = True,
     threads: int = 1,
 ) -> int:
-    """Add the triples that follow from a graph to it, or to `destination`; says how many.
+    """Add the derived triples of a graph to it, or to `destination`; returns their number.
 
-    `rules` are names of rule sets, `.dl` files or programs. Their axioms, and what follows from
-    axioms alone, are added too, as by `owlrl`; not so with `axioms=False`. Of what is derived,
-    triples with a literal as subject are left out, as no syntax of RDF can write them. `owlrl`
-    writes inconsistencies into the graph; here `KnowledgeBase.inconsistencies` tells of them.
+    `rules` are names of rule sets, `.dl` files or programs. Their axioms, and consequences of
+    axioms alone, are added too, as by `owlrl`, unless `axioms=False`. Derived triples with a
+    literal as subject are omitted, because no RDF syntax can represent them. `owlrl` writes
+    inconsistencies into the graph; `KnowledgeBase.inconsistencies` returns them instead.
 
     >>> import rdflib
     >>> graph = rdflib.Graph().parse(
@@ -61,7 +63,7 @@ def expand(
     if not axioms:
         found = found.difference(seminaive.materialize(program, engine.facts(own), engine).facts)
     target = graph if destination is None else destination
-    if hasattr(target, "default_graph"):  # a dataset, of which all graphs are read
+    if hasattr(target, "default_graph"):  # a dataset: read all of its graphs
         target = target.default_graph
     before = len(target)
     for triple in _rdflib_triples(found, dictionary, graph):
@@ -70,17 +72,17 @@ def expand(
 
 
 def _rdflib_triples(
-    facts: Any, dictionary: Dictionary, graph: rdflib.Graph
-) -> Iterator[tuple[Any, Any, Any]]:
+    facts: Facts, dictionary: Dictionary, graph: rdflib.Graph
+) -> Iterator[tuple[Node, Node, Node]]:
     import rdflib
 
     columns = triples_of(facts, dictionary).columns
     ids = np.unique(np.concatenate(columns))
     texts = dictionary.texts(ids).to_pylist()
-    terms: dict[int | None, Any] = {
+    terms: dict[int | None, Node] = {
         i: _to_rdflib(term_of(text)) for i, text in zip(ids.tolist(), texts, strict=True)
     }
-    # rdflib knows several literals where RDF 1.1 has one: "a" and "a"^^xsd:string.
+    # rdflib distinguishes literals that are equal in RDF 1.1: "a" and "a"^^xsd:string.
     objects = {statement[2] for statement in statements_of(graph)}
     for literal in (term for term in objects if isinstance(term, rdflib.Literal)):
         terms[dictionary.find(constant_of(literal))] = literal
@@ -90,7 +92,7 @@ def _rdflib_triples(
             yield subject, predicate, object_
 
 
-def _to_rdflib(term: Constant) -> Any:
+def _to_rdflib(term: Constant) -> Node:
     import rdflib
 
     match term:
@@ -101,6 +103,6 @@ def _to_rdflib(term: Constant) -> Any:
         case Literal(lexical, _, str(language)):
             return rdflib.Literal(lexical, lang=language)
         case Literal(lexical, datatype):
-            # Not normalized, which would make it another term.
+            # Without normalization, which would change the term.
             kind = None if datatype == XSD + "string" else rdflib.URIRef(datatype)
             return rdflib.Literal(lexical, datatype=kind, normalize=False)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from corollary.core.compile import TRIPLES
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.files.facts import Column, Table, read_facts, triple_files
+from corollary.core.engine import Facts
+from corollary.core.files import replace_file
+from corollary.files.facts import Column, Table, read_facts, triple_files, write_facts
+from corollary.knowledge_base.results import triples_of
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE
+from corollary.lang.syntax import TRIPLE, Atom
 from corollary.rdf import formats
+
+GENERALIZED = "triples.generalized"
 
 
 def read_folder(
     folder: str | Path, program: Program, *, limit_input_bytes: int | None = None
 ) -> list[Table]:
-    """The facts in a folder for the relations of a program, and for its triples.
+    """Read the facts of a folder: tables for the relations of a program, and its triples.
 
     Blank nodes keep their labels: `_:b` is the same in all files of the folder, and in the program.
     """
@@ -29,6 +37,40 @@ def read_folder(
         )
         tables.append(Table(TRIPLE, [_column(ids, dictionary) for ids in triples.columns]))
     return tables
+
+
+def write_folder(
+    folder: str | Path, program: Program, facts: Facts, dictionary: Dictionary, format_: str
+) -> int:
+    """Write a file for each relation, and the triples sorted by their text.
+
+    Triples that are not valid RDF, because their subject is a literal or their property is not an
+    IRI, go to a separate file. Returns their number.
+    """
+    tables = list(_tables(facts.without([TRIPLES]), dictionary))
+    write_facts(folder, program, tables, format_=format_)
+    triples = triples_of(facts, dictionary).in_order(dictionary)
+    is_rdf = triples.are_rdf(dictionary)
+    for name, part in (
+        ("triples.nt", triples.where(is_rdf)),
+        (GENERALIZED, triples.where(~is_rdf)),
+    ):
+        path = Path(folder) / name
+        # A file from an earlier run of a program about triples is truncated. Nothing is deleted, as
+        # the folder may also be the input folder.
+        if len(part) or (program.has_triples and path.exists()):
+            replace_file(path, partial(formats.write, triples=part, dictionary=dictionary))
+    return int((~is_rdf).sum())
+
+
+def _tables(facts: Facts, dictionary: Dictionary) -> Iterator[Table]:
+    """Convert the facts of plain relations to tables of terms."""
+    for predicate in facts.predicates():
+        columns = [_column(ids, dictionary) for ids in facts.rows(predicate).T]
+        if columns:
+            yield Table(predicate.relation, columns)
+        else:
+            yield Table.of(predicate.relation, [Atom(predicate.relation, ())])
 
 
 def _column(ids: Ids, dictionary: Dictionary) -> Column:

@@ -1,39 +1,40 @@
-"""What the facts contradict: each constraint with proofs of `false`, apart from all facts.
+"""Violated constraints, each with proofs of `false`.
 
-A proof of `false` is an instance of the constraint's body: its premises are the facts that the body
-reads, each with a smallest proof of its own, and what the body negates.
+A proof of `false` is an instance of the constraint's body. Its premises are the positive body
+facts, each with a smallest proof, and the negated atoms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from corollary.algorithms import constraints
 from corollary.core.proof import Proof
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import Aggregate, Atom, Binding, Constant, Negation, Rule, Variable
+from corollary.lang.substitute import substituted_aggregate, substituted_atom
+from corollary.lang.syntax import Aggregate, Atom, Constant, Negation, Rule, Variable
 
 Explain = Callable[[Atom], Proof]
 
 
 @dataclass(frozen=True, eq=False)
 class Inconsistency:
-    """A constraint that the facts contradict: in how many ways, and proofs of some of them."""
+    """A violated constraint: the number of violations and some proofs."""
 
     rule: Rule
     count: int
-    proofs: tuple[Proof, ...]  # of `false`, by this constraint
+    proofs: tuple[Proof, ...]  # proofs of `false` by this constraint
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
-        """The name of the constraint, or its text if it has none."""
+        """The name of the constraint; its text if it is unnamed."""
         return self.rule.name or Printer(self.prefixes).rule(self.rule).removesuffix(" .")
 
     def __str__(self) -> str:
-        """A line that says what is contradicted, and the proofs as trees."""
+        """Format a line that names the constraint, and the proofs as trees."""
         ways = f"{self.count:,} ways" if self.count > 1 else "1 way"
         lines = [f"{self.name} is contradicted in {ways}"]
         lines += [_indented(str(proof)) for proof in self.proofs]
@@ -42,7 +43,7 @@ class Inconsistency:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """As dictionaries: `rule`, `constraint`, `count`, and for each of `proofs` one."""
+        """Convert to a dictionary: `rule`, `constraint`, `count`, and `proofs`, one per example."""
         return {
             "rule": self.rule.name,
             "constraint": Printer(self.prefixes).rule(self.rule),
@@ -51,11 +52,11 @@ class Inconsistency:
         }
 
 
-def proved(
+def prove_examples(
     found: constraints.Inconsistency, explain: Explain, prefixes: Mapping[str, str]
 ) -> Inconsistency:
-    """An inconsistency with a proof for each of its examples."""
-    known: dict[Atom, Proof] = {}  # so that a fact of many examples is explained once
+    """Prove each example of a violated constraint."""
+    known: dict[Atom, Proof] = {}  # of facts that several examples share
 
     def proof_of(fact: Atom) -> Proof:
         if fact not in known:
@@ -76,30 +77,11 @@ def _premises(rule: Rule, values: Mapping[Variable, Constant], explain: Explain)
     for part in rule.body:
         match part:
             case Atom():
-                yield explain(_substituted(part, values))
+                yield explain(substituted_atom(part, values))
             case Negation(atom):
-                yield Proof(Negation(_substituted(atom, values)))
+                yield Proof(Negation(substituted_atom(atom, values)))
             case Aggregate():
-                yield Proof(_computed(part, values))
-
-
-def _computed(part: Aggregate, values: Mapping[Variable, Constant]) -> Aggregate:
-    """An aggregate with the values of its group and its results."""
-    group = {variable: values[variable] for variable in part.group}
-    bindings = [
-        Binding(b.function, group.get(b.argument, b.argument), values[b.result])  # type: ignore[arg-type]
-        for b in part.bindings
-    ]
-    return Aggregate(
-        tuple(_substituted(atom, group) for atom in part.atoms),
-        cast("tuple[Variable, ...]", tuple(group.values())),
-        tuple(bindings),
-    )
-
-
-def _substituted(atom: Atom, values: Mapping[Variable, Constant]) -> Atom:
-    terms = (values.get(term, term) if isinstance(term, Variable) else term for term in atom.terms)
-    return Atom(atom.relation, tuple(terms))
+                yield Proof(substituted_aggregate(part, values))
 
 
 def _indented(text: str) -> str:

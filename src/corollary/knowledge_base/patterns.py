@@ -1,4 +1,4 @@
-"""Patterns as people write them: an atom, or the name of a relation; and as queries."""
+"""Patterns in the syntax of users: an atom, or the name of a relation; also as queries."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import pyarrow as pa
 from corollary.errors import InvalidInput, nearest
 from corollary.knowledge_base.results import columns_of
 from corollary.lang.parser import parse_atom
-from corollary.lang.syntax import TRIPLE, Atom, Variable
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
 
 if TYPE_CHECKING:
-    from corollary.knowledge_base.base import KnowledgeBase
+    from corollary.knowledge_base.state import KnowledgeState
     from corollary.query.results import Solutions
+    from corollary.store import Snapshot
 
 _NAME = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
-# No SPARQL query is without braces but DESCRIBE, which is followed by no parenthesis.
+# Every SPARQL query contains braces, except DESCRIBE, which no parenthesis follows.
 _ATOM = re.compile(r"\s*(?:\[|[^\W\d]\w*\s*\()[^{}]*[\])]\s*\.?\s*\Z")
 
 
 def read_pattern(
     pattern: str | Atom, arities: Mapping[str, int], prefixes: Mapping[str, str]
 ) -> Atom:
-    """An atom, its text, or the name of a relation for all of its facts.
+    """Parse a pattern: an atom, its text, or the name of a relation for all of its facts.
 
     >>> len(read_pattern("path", {"path": 2}, {}).terms)
     2
@@ -57,8 +58,21 @@ def _arity(relation: str, arities: Mapping[str, int]) -> int:
     )
 
 
+def arities_of(snapshot: Snapshot) -> dict[str, int]:
+    """Return the arities of the relations in the facts and rules of a version."""
+    widths = {name: count.width for name, count in snapshot.statistics.relations.items()}
+    widths.pop(TRIPLES_NAME, None)
+    return widths | dict(snapshot.program.arities)
+
+
+def materialized_patterns(snapshot: Snapshot) -> tuple[Atom, ...]:
+    """Return the patterns that a hybrid store materializes in addition to those of schemas."""
+    arities, prefixes = arities_of(snapshot), snapshot.program.prefixes
+    return tuple(read_pattern(text, arities, prefixes) for text in snapshot.commit.materialize)
+
+
 def is_pattern(query: str) -> bool:
-    """Whether a query is an atom, and no SPARQL.
+    """Test whether a query is an atom rather than SPARQL.
 
     >>> is_pattern("[?x, a, :Person]"), is_pattern("path(1, ?y)"), is_pattern("ASK { ?s ?p ?o }")
     (True, True, False)
@@ -67,7 +81,7 @@ def is_pattern(query: str) -> bool:
 
 
 def places_of(pattern: Atom) -> dict[str, int]:
-    """The variables of a pattern, each with its first place."""
+    """Map each variable of a pattern to its first position."""
     found: dict[str, int] = {}
     for place, term in enumerate(pattern.terms):
         if isinstance(term, Variable):
@@ -75,15 +89,15 @@ def places_of(pattern: Atom) -> dict[str, int]:
     return found
 
 
-def matching(kb: KnowledgeBase, pattern: Atom) -> Solutions | bool:
-    """The values of a pattern's variables; without variables, whether there is such a fact."""
+def match(state: KnowledgeState, pattern: Atom) -> Solutions | bool:
+    """Return the values of a pattern's variables; without variables, whether the fact holds."""
     from corollary.query.results import Solutions
 
-    facts = kb._matching(pattern)
+    facts, dictionary = state.reasoner.match(pattern), state.dictionary
     places = places_of(pattern)
     if not places:
         return len(facts) > 0
-    columns = columns_of(facts, len(pattern.terms), kb._dictionary)
+    columns = columns_of(facts, len(pattern.terms), dictionary)
     return Solutions(
-        pa.table({name: kb._dictionary.texts(columns[place]) for name, place in places.items()})
+        pa.table({name: dictionary.texts(columns[place]) for name, place in places.items()})
     )

@@ -1,129 +1,121 @@
-"""SPARQL over a knowledge base: its triples as a source of queries."""
+"""SPARQL over a knowledge base, which acts as the triple source of queries."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict
 
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.knowledge_base.equality import EqualityMaintainer
-from corollary.knowledge_base.hybrid import triple_ids
+from corollary.core.engine import Engine, Facts
+from corollary.core.tables import pattern_of
+from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.knowledge_base.hybrid import triple_ids, triple_pattern
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Variable
+from corollary.lang.syntax import TRIPLE, Constant
 from corollary.query.database import Database
 from corollary.query.engine import QueryEngine
 from corollary.query.hybrid import HybridDatabase, Pattern
 
 if TYPE_CHECKING:
-    from corollary.knowledge_base.base import KnowledgeBase
-
-_X, _Y = Variable("x"), Variable("y")
+    from corollary.knowledge_base.state import KnowledgeState
 
 
-class Materialized:
-    """The triples of a materialization, as they are when asked for."""
+class _Source:
+    """A knowledge base as a triple source."""
 
-    def __init__(self, kb: KnowledgeBase, versions: Mapping[Predicate, int]) -> None:
-        self._kb = kb
-        self._versions = versions  # the one that changed each predicate last
+    def __init__(self, state: KnowledgeState) -> None:
+        self._state = state
 
     @property
     def dictionary(self) -> Dictionary:
-        """The terms of the knowledge base."""
-        return self._kb._dictionary
+        """The dictionary of terms."""
+        return self._state.dictionary
+
+
+class Materialized(_Source):
+    """The triples of a materialization, read on demand."""
+
+    def __init__(self, state: KnowledgeState, versions: Mapping[Predicate, int]) -> None:
+        """Create the source; `versions` maps predicates to the version that changed them last."""
+        super().__init__(state)
+        self._versions = versions
 
     def predicates(self) -> Collection[Predicate]:
-        """The properties and classes that there are."""
-        facts: Any = self._kb._maintainer.facts
-        return [p for p in facts.predicates() if p.relation == TRIPLE]
+        """List the properties and classes that have triples."""
+        return [p for p in self._state.reasoner.facts.predicates() if p.relation == TRIPLE]
 
     def labels(self) -> list[Constant]:
-        """Their terms; those that equal a representative are in facts, and have ids."""
-        kept = self._kb._maintainer
-        stored: Any = kept.inner.facts if isinstance(kept, EqualityMaintainer) else kept.facts
-        labels = (term for p in stored.predicates() for term in (p.property, p.member_of))
-        # In the same order every time, as ids are given in it.
+        """List the terms of properties and classes, in a stable order that determines their ids.
+
+        Terms equal to a representative occur in facts, so they already have ids.
+        """
+        predicates = self._state.reasoner.labels
+        labels = (term for p in predicates for term in (p.property, p.member_of))
         return [term for term in dict.fromkeys(labels) if term is not None]
 
     def rows(self, predicate: Predicate) -> Ids:
-        """The triples of one of them; representatives stand for all that equals them."""
-        kept = self._kb._maintainer
-        if not isinstance(kept, EqualityMaintainer):
-            found: Ids = kept.facts.rows(predicate)
-            return found
-        assert predicate.property is not None, "triples are kept by property"
-        terms = (
-            (_X, predicate.property, _Y)
-            if predicate.member_of is None
-            else (_X, TYPE, predicate.member_of)
-        )
-        full: Ids = kept.matching(Atom(TRIPLE, terms)).rows(predicate)
-        return full
+        """Read the triples of a property or class; representatives expand to all equal terms."""
+        return self._state.reasoner.match(pattern_of(predicate)).rows(predicate)
 
     def stamp(self, predicate: Predicate | None = None) -> Hashable:
-        """The version that changed it last."""
+        """Return the version that changed a predicate last."""
         if predicate is None:
-            return self._kb.version
+            return self._state.version
         return self._versions.get(predicate, 0)
 
 
-class Unfolded:
+class Unfolded(_Source):
     """The answers of a hybrid knowledge base."""
 
-    def __init__(self, kb: KnowledgeBase) -> None:
-        self._kb = kb
-
-    @property
-    def dictionary(self) -> Dictionary:
-        """The terms of the knowledge base."""
-        return self._kb._dictionary
-
-    def constants(self) -> list[Constant]:
-        """What rules may derive facts about, though no fact mentions it."""
-        heads = [rule.head for rule in self._kb.program.rules]
+    def labels(self) -> list[Constant]:
+        """List the constants of rule heads: answers may contain them although no fact does."""
+        heads = [rule.head for rule in self._state.program.rules]
         return [term for head in heads for term in head.constants()]
 
     def answer(self, pattern: Pattern, admissible: Mapping[int, Ids]) -> Ids:
         """Derive the triples that match."""
-        return triple_ids(self._kb, pattern, admissible)
+        return triple_ids(self._state, pattern, admissible)
 
     def tree(self, pattern: Pattern) -> str:
-        """The proof tree of a pattern, with leaves and sizes."""
-        known = self.dictionary.term
-        terms = tuple(
-            Variable(f"v{place}") if term is None else known(term)
-            for place, term in enumerate(pattern)
-        )
-        return str(self._kb.explain_plan(Atom(TRIPLE, terms)))
+        """Return the proof tree of a pattern, with leaves and sizes."""
+        atom = triple_pattern(pattern, self.dictionary)
+        tree = self._state.reasoner.query_plan(atom)
+        return str(replace(tree, prefixes=self._state.all_prefixes))
 
     def stamp(self) -> Hashable:
-        """The version."""
-        return self._kb.version
+        """Return the current version."""
+        return self._state.version
 
 
 class Queries:
-    """What answers queries about a knowledge base, and what it must know of updates."""
+    """The query engine of a knowledge base, and the versions that its tables depend on."""
 
-    def __init__(self, kb: KnowledgeBase) -> None:
-        limits = _limits(kb._engine)
+    def __init__(self, state: KnowledgeState) -> None:
+        limits = _limits(state.engine)
         self._versions: dict[Predicate, int] = {}
-        if kb.mode == "hybrid":
-            self.engine = QueryEngine(HybridDatabase(Unfolded(kb), **limits), kb._dictionary)
+        database: Database | HybridDatabase
+        if state.settings.mode == "hybrid":
+            database = HybridDatabase(Unfolded(state), **limits)
         else:
-            source = Materialized(kb, self._versions)
-            self.engine = QueryEngine(Database(source, **limits), kb._dictionary)
+            database = Database(Materialized(state, self._versions), **limits)
+        self.engine = QueryEngine(database, state.dictionary)
 
-    def changed(self, changes: Changes[Any], version: int) -> None:
-        """Remember what a version has changed."""
+    def changed(self, changes: Changes[Facts], version: int) -> None:
+        """Record the predicates that a version has changed."""
         for facts in (changes.inserted, changes.deleted):
             self._versions.update(dict.fromkeys(facts.predicates(), version))
 
 
-def _limits(engine: object) -> dict[str, Any]:
-    """The threads and the memory that the embedded engine has are those of queries too."""
-    from corollary.engines.columnar.engine import ColumnarEngine
+class _Limits(TypedDict, total=False):
+    threads: int
+    limit_memory: int | None
 
-    if not isinstance(engine, ColumnarEngine):
+
+def _limits(engine: Engine[Facts]) -> _Limits:
+    """Return the thread and memory limits of the embedded engine, which queries share."""
+    columnar: object = engine
+    if not isinstance(columnar, ColumnarEngine):
         return {}
-    return {"threads": engine.workers.threads, "limit_memory": engine.space.budget.limit}
+    return {"threads": columnar.workers.threads, "limit_memory": columnar.space.budget.limit}

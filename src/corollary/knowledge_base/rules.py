@@ -1,4 +1,4 @@
-"""Rules by name: built-in rule sets, `.dl` files, programs, and several of them together."""
+"""Rules by name: built-in rule sets, `.dl` files, programs, and combinations of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ NO_RULES = "none"
 Rules = str | Path | Program
 
 
-def read_rules(given: Rules | Iterable[Rules]) -> Program:
-    """The rules of rule sets (by name, or `none`), of `.dl` files and of programs, together.
+def read_rules(source: Rules | Iterable[Rules]) -> Program:
+    """Combine the rules of rule sets (by name, or `none`), of `.dl` files and of programs.
 
     Facts among them are axioms.
 
@@ -23,14 +23,14 @@ def read_rules(given: Rules | Iterable[Rules]) -> Program:
     >>> len(read_rules("none"))
     0
     """
-    if isinstance(given, Program):
-        return given.with_axioms()
-    if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".dl")):
-        return Program.load(given).with_axioms()
-    if isinstance(given, str):
-        return Program() if given == NO_RULES else rules(given)
+    if isinstance(source, Program):
+        return source.with_axioms()
+    if isinstance(source, Path) or (isinstance(source, str) and source.endswith(".dl")):
+        return Program.load(source).with_axioms()
+    if isinstance(source, str):
+        return Program() if source == NO_RULES else rules(source)
     program = Program()
-    for one in given:
+    for one in source:
         found = read_rules(one)
         program = program | found if len(program) else found
     return program

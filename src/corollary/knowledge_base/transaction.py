@@ -1,36 +1,43 @@
-"""Transactions: changes of facts and rules that are made together, or not at all."""
+"""Transactions: atomic changes of facts and rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import pyarrow as pa
 
+from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
+from corollary.core.notices import gathering
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, joined
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.results import mixed_table
+from corollary.knowledge_base.axioms import Axioms, axiom_texts
+from corollary.knowledge_base.data import ReadOptions
+from corollary.knowledge_base.results import mixed_table, split
+from corollary.knowledge_base.state import KnowledgeState
+from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Rule
-from corollary.rdf.triples import OnError, OnProgress, Skipped
+from corollary.rdf.triples import Skipped
 
 if TYPE_CHECKING:
-    from corollary.knowledge_base.base import KnowledgeBase
+    from corollary.knowledge_base.persistence import Committed, StoreHandle
 
 
 @dataclass(frozen=True, eq=False)
 class TransactionChanges:
-    """What a transaction changed: exactly the facts by which the materialization differs.
+    """The changes of a transaction: the exact difference between the materializations.
 
-    A fact that becomes explicit, or stops to be, but is derived anyway, is not among them.
+    A fact that becomes explicit, or ceases to be, while it is derived anyway, is not a change.
     """
 
     version: int
@@ -40,34 +47,36 @@ class TransactionChanges:
     _inserted: tuple[Facts, Facts]  # explicit, derived
     _deleted: tuple[Facts, Facts]
     _dictionary: Dictionary
-    _printer: Printer
+    _prefixes: Mapping[str, str]
+    committed: Committed | None  # None without a store
     skipped: int = 0  # statements of RDF that could not be read, with `on_error="skip"`
-    samples: tuple[Skipped, ...] = ()  # the first of them: where, and what was wrong
+    samples: tuple[Skipped, ...] = ()  # the first skipped statements, with place and reason
 
     @cached_property
     def inserted(self) -> pa.Table:
-        """New facts: `relation`, `arg0`, `arg1`, …, `explicit`; triples are called `triples`."""
+        """Inserted facts: `relation` (`triples` for triples), `arg0`, `arg1`, …, `explicit`."""
         return mixed_table(*self._inserted, self._dictionary)
 
     @cached_property
     def deleted(self) -> pa.Table:
-        """Facts that are gone, in the same columns; `explicit` tells whether they were explicit."""
+        """Deleted facts, in the same columns; `explicit` is their state before the deletion."""
         return mixed_table(*self._deleted, self._dictionary)
 
     def __iter__(self) -> Iterator[tuple[str, Atom]]:
-        """`"+"` or `"-"` with a fact, inserted ones first."""
+        """Iterate over pairs of a sign, `"+"` or `"-"`, and a fact; inserted facts come first."""
         for sign, sets in (("+", self._inserted), ("-", self._deleted)):
             for facts in sets:
                 for atom in decode(facts, self._dictionary):
                     yield sign, atom
 
     def __len__(self) -> int:
-        """How many facts were inserted and deleted."""
+        """Count the inserted and deleted facts."""
         return sum(len(facts) for facts in (*self._inserted, *self._deleted))
 
     def __str__(self) -> str:
-        """One line a fact, as `corollary apply` prints them."""
-        return "\n".join(sorted(f"{sign} {self._printer.atom(fact)}" for sign, fact in self))
+        """Format the changes one fact per line, as `corollary apply` prints them."""
+        printer = Printer(self._prefixes)
+        return "\n".join(sorted(f"{sign} {printer.atom(fact)}" for sign, fact in self))
 
     def __repr__(self) -> str:
         inserted, deleted = (sum(map(len, sets)) for sets in (self._inserted, self._deleted))
@@ -75,79 +84,62 @@ class TransactionChanges:
 
 
 class Transaction:
-    """Collects changes, which are made when its block ends without an error.
+    """Collects changes and commits them when its block ends without an error.
 
-    Of two requests about the same fact or rule, the later one counts. What the knowledge base
-    shows inside the block is what it was before.
+    If two requests concern the same fact or rule, the later one wins. Inside the block, the
+    knowledge base still shows its state before the transaction.
     """
 
-    def __init__(
-        self, knowledge_base: KnowledgeBase, message: str = "", batch: str | None = None
-    ) -> None:
-        self._kb = knowledge_base
+    def __init__(self, state: KnowledgeState, message: str = "", batch: str | None = None) -> None:
+        """Use `KnowledgeBase.transaction`."""
+        self._state = state
         self._message = message
         self._batch = batch
         self._changes: TransactionChanges | None = None
         self._open = False
         self._requests: list[tuple[bool, list[Tables]]] = []  # inserted or deleted, in order
         self._rules = Program()
-        self._reader = knowledge_base._reader()
+        self._reader = state.reader()
 
-    def insert(self, data: Any, *, relation: str | None = None) -> None:
-        """Make facts explicit: text, triples, atoms, a frame, an rdflib graph.
+    def insert(self, data: object, *, relation: str | None = None) -> None:
+        """Insert explicit facts: text, triples, atoms, a data frame or an rdflib graph.
 
         Text is Turtle or the rule language. A triple is a tuple of three terms, each a value, an
-        rdflib term, or a text as the rule language writes it. With `relation`, data are rows of
-        that relation.
+        rdflib term, or text in the syntax of the rule language. With `relation`, the data are rows
+        of that relation.
         """
         self._request(self._facts(data, relation), inserts=True)
 
-    def delete(self, data: Any, *, relation: str | None = None) -> None:
-        """Take explicit facts away, given as for `insert`; what is not explicit is left alone."""
+    def delete(self, data: object, *, relation: str | None = None) -> None:
+        """Delete explicit facts, in the forms of `insert`; all other facts are ignored."""
         self._request(self._facts(data, relation), inserts=False)
 
     def load(
-        self,
-        *sources: Any,
-        relation: str | None = None,
-        on_error: OnError = "fail",
-        on_progress: OnProgress | None = None,
-        limit_input_bytes: int | None = None,
+        self, *sources: object, relation: str | None = None, **options: Unpack[ReadOptions]
     ) -> None:
-        """Insert what files and folders hold; see `KnowledgeBase.load`."""
+        """Insert facts from files, folders and tables; see `KnowledgeBase.load`."""
         self._refuse_closed()
-        for found in self._reader.sources(
-            sources,
-            relation,
-            on_error=on_error,
-            on_progress=on_progress,
-            limit_input_bytes=limit_input_bytes,
-        ):
+        for found in self._reader.sources(sources, relation, **options):
             if isinstance(found, Program):
                 self._add((*found.rules, *found.constraints))
-                self._request(self._reader.facts(Program.of((), found.facts)), inserts=True)
-            else:
-                self._request(found, inserts=True)
+                found = self._reader.facts(Program.of((), found.facts))
+            self._request(found, inserts=True)
 
-    def delete_from(
-        self, *sources: Any, on_error: OnError = "fail", limit_input_bytes: int | None = None
-    ) -> None:
-        """Take away the explicit facts that files and folders hold.
+    def delete_from(self, *sources: object, **options: Unpack[ReadOptions]) -> None:
+        """Delete the explicit facts listed in files and folders; see `KnowledgeBase.load`.
 
-        Labels of blank nodes are read as those of this knowledge base.
+        Blank node labels refer to the blank nodes of this knowledge base.
         """
         self._refuse_closed()
-        for found in self._reader.sources(
-            sources, on_error=on_error, keep_labels=True, limit_input_bytes=limit_input_bytes
-        ):
+        for found in self._reader.sources(sources, keep_labels=True, **options):
             if isinstance(found, Program):
                 found = self._reader.facts(found)
             self._request(found, inserts=False)
 
     def add_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
-        """Add rules: text, a `.dl` file given as a path, a program, or rules.
+        """Add rules, given as text, as the path of a `.dl` file, as a program or as `Rule` objects.
 
-        Facts among them are axioms, which hold until they are removed with `remove_rules`.
+        Facts among them become axioms, which hold until `remove_rules` removes them.
         """
         self._refuse_closed()
         added, axioms = self._read_rules(rules)
@@ -157,9 +149,9 @@ class Transaction:
             self._rules = self._rules.with_axioms(dict.fromkeys((*self._rules.axioms, *axioms)))
 
     def remove_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
-        """Remove rules, each of which must be there; they are compared up to their variables.
+        """Remove rules, all of which must exist; rules are compared up to renaming of variables.
 
-        Facts among them are axioms of the program.
+        Facts among them are removed from the axioms of the program.
         """
         self._refuse_closed()
         removed, axioms = self._read_rules(rules)
@@ -175,16 +167,20 @@ class Transaction:
 
     @property
     def changes(self) -> TransactionChanges:
-        """What the transaction did; there when its block has ended."""
+        """The changes that the transaction made; available after its block has ended."""
         if self._changes is None:
             raise InvalidInput("E343", "the transaction has changed nothing so far")
         return self._changes
 
     def __enter__(self) -> Self:
-        self._kb._begin(self)
-        self._open = True
-        self._rules = self._kb.program
-        self._reader = self._kb._reader()
+        state = self._state
+        if state.in_transaction:
+            raise InvalidInput(
+                "E343", "a transaction is already open", "end it before you begin another one"
+            )
+        state.in_transaction = self._open = True
+        self._rules = state.program
+        self._reader = state.reader()
         return self
 
     def __exit__(
@@ -196,14 +192,104 @@ class Transaction:
         self._open = False
         try:
             if kind is None:
-                self._changes = self._kb._commit(
-                    self._requested(), self._rules, self._reader, self._message, self._batch
-                )
+                self._changes = self._commit()
         finally:
             self._requests = []
-            self._kb._end()
+            self._state.in_transaction = False
 
-    def _facts(self, data: Any, relation: str | None) -> Tables:
+    def _commit(self) -> TransactionChanges:
+        """Update the reasoner and the store; a failure leaves both unchanged."""
+        state, reader = self._state, self._reader
+        if state.store is not None:
+            state.store.refuse_old_version()
+        before = state.reasoner.explicit
+        requests = [(inserts, joined(tables)) for inserts, tables in self._requests]
+        axioms, requested = state.axioms.change(
+            self._rules.axioms, self._requested_changes(requests), before
+        )
+        started = time.perf_counter()
+        with gathering(reader.notices):
+            done = state.reasoner.update(requested)
+        statistics = done.statistics
+        assert statistics is not None, "an update has statistics"
+        statistics.seconds["update"] = time.perf_counter() - started
+        committed = None
+        if state.store is not None:
+            committed = self._store(state.store, requested, done, before, axioms)
+        version = state.version + 1 if committed is None else committed.version
+        # Compaction may have committed a version of its own.
+        state.version = version if state.store is None else state.store.version
+        state.axioms, state.last_update = axioms, statistics
+        state.prefixes, state.arities = reader.prefixes, reader.arities
+        if state.queries is not None:
+            state.queries.changed(done, state.version)
+        note_axioms(requests, self._rules, before, state.dictionary, reader.notices)
+        reader.notices.warn()
+        return TransactionChanges(
+            version,
+            statistics,
+            done.added_rules,
+            done.removed_rules,
+            split(done.inserted, state.reasoner.explicit),
+            split(done.deleted, before),
+            state.dictionary,
+            reader.prefixes,
+            committed,
+            reader.skipped,
+            reader.samples,
+        )
+
+    def _requested_changes(self, requests: Iterable[tuple[bool, Tables]]) -> Changes[Facts]:
+        """Combine all requests; if two concern the same fact, the later one wins."""
+        engine, known = self._state.engine, self._state.reasoner.program
+        inserted = deleted = engine.facts({})
+        for inserts, tables in requests:
+            facts = engine.facts(tables)
+            if inserts:
+                inserted, deleted = inserted.union(facts), deleted.difference(facts)
+            else:
+                inserted, deleted = inserted.difference(facts), deleted.union(facts)
+        if self._rules is self._state.program:
+            return Changes(inserted, deleted)
+        added, removed = self._rules.rules_not_in(known), known.rules_not_in(self._rules)
+        return Changes(inserted, deleted, added, removed)
+
+    def _store(
+        self,
+        store: StoreHandle,
+        requested: Changes[Facts],
+        done: Changes[Facts],
+        before: Facts,
+        axioms: Axioms[Facts],
+    ) -> Committed:
+        """Commit to the store an update already made in memory; undo it in memory on failure.
+
+        A second, inverse update undoes it: failures are rare, so reasoners need no rollback.
+        """
+        from corollary.knowledge_base.stored import VersionChanges  # loaded with the store
+
+        assert done.statistics is not None, "an update has statistics"
+        reasoner = self._state.reasoner
+        after = reasoner.explicit
+        try:
+            committed = store.commit(
+                VersionChanges.of(done, requested, before, after),
+                axioms.program(reasoner.program),
+                axiom_texts(axioms.asserted),
+                self._reader.prefixes,
+                done.statistics,
+                message=self._message,
+                batch=self._batch,
+            )
+        except BaseException:
+            lost = requested.deleted.intersection(before).difference(after)
+            new = requested.inserted.intersection(after).difference(before)
+            reasoner.update(Changes(lost, new, done.removed_rules, done.added_rules))
+            raise
+        store.compact()
+        return committed
+
+    def _facts(self, data: object, relation: str | None) -> Tables:
         self._refuse_closed()
         return self._reader.facts(data, relation)
 
@@ -216,7 +302,7 @@ class Transaction:
     def _read_rules(
         self, rules: str | Path | Program | Rule | Iterable[Rule]
     ) -> tuple[list[Rule], tuple[Atom, ...]]:
-        """Rules and constraints, and axioms."""
+        """Parse rules and constraints, and axioms."""
         facts: Iterable[Atom] = ()
         if isinstance(rules, Path):
             rules = Program.load(rules)
@@ -233,9 +319,6 @@ class Transaction:
             self._requests[-1][1].append(tables)
         else:
             self._requests.append((inserts, [tables]))
-
-    def _requested(self) -> list[tuple[bool, Tables]]:
-        return [(inserts, joined(tables)) for inserts, tables in self._requests]
 
     def _refuse_closed(self) -> None:
         if not self._open:

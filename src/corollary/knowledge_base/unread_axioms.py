@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Facts
 from corollary.core.notices import Notices
 from corollary.core.tables import Tables
 from corollary.lang.program import Program
@@ -28,13 +28,13 @@ _ONTOLOGIES = Predicate(TRIPLE, TYPE, ONTOLOGY)
 def note_axioms(
     requests: Iterable[tuple[bool, Tables]],
     program: Program,
-    known: Any | None,
+    known: Facts | None,
     dictionary: Dictionary,
     notices: Notices,
 ) -> None:
-    """Report axioms that no rule reads, and imports of documents that are not there.
+    """Report axioms that no rule reads, and imports of missing documents.
 
-    `known` are the facts before.
+    `known` are the facts before the insertion.
     """
     counts: dict[str, int] = {}
     imported: list[str] = []
@@ -44,15 +44,21 @@ def note_axioms(
             continue
         for term, count in vocabulary_of(tables).items():
             counts[term] = counts.get(term, 0) + count
-        if _IMPORTS in tables:
-            rows = np.unique(tables[_IMPORTS][:, 1])
-            imported += dictionary.texts(rows.astype(np.uint32)).to_pylist()
-        if _ONTOLOGIES in tables:
-            rows = np.unique(tables[_ONTOLOGIES][:, 0])
-            ontologies += dictionary.texts(rows.astype(np.uint32)).to_pylist()
+        imported += _texts(tables, _IMPORTS, 1, dictionary)
+        ontologies += _texts(tables, _ONTOLOGIES, 0, dictionary)
     note_unread(counts, program, notices)
     if imported:
         if known is not None and _ONTOLOGIES in known.predicates():
-            rows = np.unique(known.rows(_ONTOLOGIES)[:, 0])
-            ontologies += dictionary.texts(rows.astype(np.uint32)).to_pylist()
+            rows = {_ONTOLOGIES: known.rows(_ONTOLOGIES)}
+            ontologies += _texts(rows, _ONTOLOGIES, 0, dictionary)
         note_imports(imported, ontologies, notices)
+
+
+def _texts(
+    tables: Tables, predicate: Predicate, position: int, dictionary: Dictionary
+) -> list[str]:
+    """Return the distinct terms of a predicate at a position."""
+    if predicate not in tables:
+        return []
+    texts: list[str] = dictionary.texts(np.unique(tables[predicate][:, position])).to_pylist()
+    return texts

@@ -1,24 +1,24 @@
-"""Whether a store is whole, and is what follows from its explicit facts and rules."""
+"""Verify that a store is intact, and equals the closure of its explicit facts and rules."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
+from corollary.core.object_store import StorePath, fresh_copies
 from corollary.errors import CorollaryError, OperationFailed
-from corollary.knowledge_base.base import KnowledgeBase
-from corollary.knowledge_base.persistence import refuse_too_large
-from corollary.lang.syntax import is_auxiliary
+from corollary.knowledge_base.persistence import open_state, refuse_too_large
+from corollary.knowledge_base.results import results_of
+from corollary.knowledge_base.state import KnowledgeState
 from corollary.store import Store
 from corollary.store.check import cache_differs, check_caches, check_files
+from corollary.store.places import Place, store_path
 
 
 @dataclass
 class Verified:
-    """What was found."""
+    """The result of a verification."""
 
     version: int
     facts: int
@@ -27,7 +27,7 @@ class Verified:
 
 
 def verify_store(
-    path: str | Path,
+    path: Place,
     *,
     version: int | None = None,
     derive: bool = True,
@@ -35,7 +35,19 @@ def verify_store(
     limit_memory: int | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> Verified:
-    """Read all files of a version, and derive it again; nothing is changed."""
+    """Read all files of a version and rematerialize it; the store is not modified."""
+    with fresh_copies(store_path(path)) as fresh:
+        return _verified(fresh, version, derive, threads, limit_memory, on_progress)
+
+
+def _verified(
+    path: StorePath,
+    version: int | None,
+    derive: bool,
+    threads: int,
+    limit_memory: int | None,
+    on_progress: Callable[[str], None] | None,
+) -> Verified:
     store = Store.open(path)
     snapshot = store.snapshot(version)
     found = Verified(snapshot.version, snapshot.statistics.facts)
@@ -48,39 +60,35 @@ def verify_store(
         return found
     refuse_too_large(store, limit_memory)
     started = time.perf_counter()
-    kb = KnowledgeBase._open(
+    state = open_state(
         path,
         at_version=snapshot.version,
         threads=threads,
         limit_memory=limit_memory,
         write_cache=False,
     )
-    if cache_differs(snapshot, kb._dictionary):
-        problem = "the column cache is not what the tables are"
-        hint = "'corollary repair' makes it again"
+    if cache_differs(snapshot, state.dictionary):
+        problem = "the column cache differs from the tables"
+        hint = "'corollary repair' rebuilds it"
         found.problems.append(OperationFailed("E509", problem, hint, file=str(store.path)))
-    found.problems += _compared(kb, store)
+    found.problems += _compared(state, store)
     found.seconds["derive"] = round(time.perf_counter() - started, 6)
     return found
 
 
-def _compared(kb: KnowledgeBase, store: Store) -> list[CorollaryError]:
-    fresh = kb._anew()
-    mine: Any = _results(kb._maintainer.facts)
-    right: Any = _results(fresh.facts)
-    missing, extra = right.difference(mine), mine.difference(right)
+def _compared(state: KnowledgeState, store: Store) -> list[CorollaryError]:
+    stored, derived = (
+        results_of(reasoner.facts) for reasoner in (state.reasoner, state.rematerialize())
+    )
+    missing, extra = derived.difference(stored), stored.difference(derived)
     if not len(missing) and not len(extra):
         return []
     return [
         OperationFailed(
             "E509",
-            f"the store is not what follows from its explicit facts: {len(missing):,} facts are"
+            f"the store is not the closure of its explicit facts: {len(missing):,} facts are"
             f" missing, {len(extra):,} do not follow",
-            "build the store again from its explicit facts",
+            "rebuild the store from its explicit facts",
             file=str(store.path),
         )
     ]
-
-
-def _results(facts: Any) -> Any:
-    return facts.without([p for p in facts.predicates() if is_auxiliary(p.relation)])

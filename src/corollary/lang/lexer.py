@@ -1,8 +1,8 @@
 """Text to tokens, by one regular expression.
 
-Two signs depend on what stands before them: after an operand (a variable, a constant, a closing
+Two signs depend on the token before them: after an operand (a variable, a constant, a closing
 parenthesis) `<` is a comparison and `-` a subtraction; elsewhere they may begin an IRI or a
-negative number. That is all the context the lexer knows.
+negative number. The lexer knows no other context.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from corollary.errors import Diagnostic, InvalidInput, Source, Span
 
-# Order matters: the first alternative that matches wins. Repetitions are possessive where they can
-# be: a long number would else be tried with every split of its digits, and a long string would
-# take some hundred bytes of memory for each of its characters.
+# Order matters: the first alternative that matches wins. Repetitions are possessive where possible:
+# otherwise the matcher would try every split of a long number's digits, and each character of a
+# long string would take some hundred bytes of memory.
 _ESCAPED = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%]"  # in the local part of a prefixed name
-_DOTS = rf"\.++(?=[\w:\-]|{_ESCAPED})"  # which do not end the name
+_DOTS = rf"\.++(?=[\w:\-]|{_ESCAPED})"  # dots inside a name; it cannot end with one
 _LOCAL = rf"(?:[\w:]|{_ESCAPED})(?:[\w:\-]++|{_ESCAPED}|{_DOTS})*+"
 _TOKEN = re.compile(
     rf"""
@@ -45,9 +45,9 @@ _SIGNED = frozenset({"double", "decimal", "integer"})
 
 
 class Token(NamedTuple):
-    """`kind` is the sign itself for punctuation, else the kind of token.
+    """`kind` is the punctuation itself or the token class.
 
-    `"lost"` stands for an unclosed string with the rest of its line, `"end"` comes last.
+    `"lost"` is an unclosed string with the rest of its line, `"end"` the last token.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class Token(NamedTuple):
 def tokenize(
     source: Source, problems: list[Diagnostic], start: int = 0, end: int | None = None
 ) -> Iterator[Token]:
-    """The tokens of a text (or a stretch of it); what is no token goes to `problems`."""
+    """Tokenize a text or a stretch of it; reports invalid characters to `problems`."""
     text = source.text
     end = len(text) if end is None else end
     match_at = _TOKEN.match
@@ -91,7 +91,7 @@ def tokenize(
             at = stop
             continue
         elif before in _OPERANDS and (kind == "iri" or (kind in _SIGNED and text[at] in "+-")):
-            # ?x<?y or ?x-1: an operator, not the beginning of a term
+            # ?x<?y or ?x-1: an operator, not the start of a term
             stop = at + 2 if text.startswith("<=", at) else at + 1
             kind = text[at:stop]
         assert kind is not None, "every alternative is named"
@@ -102,7 +102,7 @@ def tokenize(
 
 
 def _skip_bad(source: Source, at: int, end: int, problems: list[Diagnostic]) -> int:
-    """Report the character at `at`, which begins no token, and say where to go on."""
+    """Report the invalid character at `at`; returns where to resume."""
     character = source.text[at]
     if character in "\"'":
         stop = source.text.find("\n", at, end)
@@ -126,7 +126,7 @@ def _skip_bad(source: Source, at: int, end: int, problems: list[Diagnostic]) -> 
     problems.append(
         Diagnostic("E108", f"unexpected character {shown}", Span(source, at, at + 1), hint)
     )
-    # One message for a run of such characters: a binary file is one mistake, not thousands.
+    # One message per run of such characters: a binary file is one error, not thousands.
     stop = at + 1
     while stop < end:
         match = _TOKEN.match(source.text, stop, end)

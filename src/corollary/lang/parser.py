@@ -1,8 +1,7 @@
 """Tokens to a program: recursive descent, one statement at a time.
 
-A mistake inside a statement is reported and the parser goes on behind the next full stop, so that
-one run shows every mistake of a file. What needs the whole program (arity, safety, strata) is
-checked by `validate`.
+After a mistake, the parser resumes behind the next full stop, so one run reports every mistake of a
+file. `validate` checks what needs the whole program: arities, safety, strata.
 """
 
 from __future__ import annotations
@@ -14,11 +13,13 @@ from typing import NoReturn, TypeVar
 from corollary.errors import Diagnostic, InvalidProgram, Source, Span, nearest
 from corollary.lang.functions import FUNCTIONS, spelled
 from corollary.lang.lexer import Token, tokenize
-from corollary.lang.names import RESERVED, name_problem
 from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
+    ESCAPES,
     FALSE,
     IRI,
+    RDF,
+    RESERVED,
     TRIPLE,
     TYPE,
     XSD,
@@ -36,16 +37,16 @@ from corollary.lang.syntax import (
     Rule,
     Term,
     Variable,
+    name_problem,
 )
 
-# Deeper expressions are refused: evaluation, printing and comparison recurse into them, and
-# Python's stack holds 1,000 frames.
+# Levels of an expression: evaluation, printing and comparison recurse into it, and Python's stack
+# holds 1,000 frames.
 MAX_NESTING = 100
 
-
-# What a program may use without declaring it.
+# Prefixes that a program may use without declaring them.
 WELL_KNOWN_PREFIXES = {
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdf": RDF,
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
     "owl": "http://www.w3.org/2002/07/owl#",
     "xsd": XSD,
@@ -54,34 +55,29 @@ WELL_KNOWN_PREFIXES = {
 _PRECEDENCE = {
     "||": 1,
     "&&": 2,
-    "=": 3,
-    "!=": 3,
-    "<": 3,
-    "<=": 3,
-    ">": 3,
-    ">=": 3,
+    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), 3),
     "+": 4,
     "-": 4,
     "*": 5,
     "/": 5,
 }
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
-_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_ESCAPES = {**ESCAPES, "'": "'"}
 _LEXICAL = ("E102", "E108")
-_SHOWN = 40  # characters of an unexpected token that a message repeats
+_SHOWN_CHARACTERS = 40  # characters of an unexpected token that a message repeats
 
 T = TypeVar("T")
 
 
 class Mistake(Exception):
-    """A diagnostic on its way to the statement loop."""
+    """Carries a diagnostic to the statement loop."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
 
 
 class Parser:
-    """Reads one source; `problems` collects what is wrong with it.
+    """Parses one source; `problems` collects its mistakes.
 
     >>> parser = Parser(Source("example", "p(?x) :- q(?x, 1) ."))
     >>> [rule.head.relation for rule in parser.statements()]
@@ -109,7 +105,7 @@ class Parser:
             try:
                 rule = self._statement()
             except Mistake as mistake:
-                # What follows from a character that is no token is not worth a second message.
+                # An invalid character has been reported already.
                 if len(self.problems) == before or self.problems[-1].code not in _LEXICAL:
                     self.problems.append(mistake.diagnostic)
                 self._skip_statement()
@@ -117,18 +113,17 @@ class Parser:
             if rule is not None:
                 yield rule
 
-    def alone(self, read: Callable[[Parser], T]) -> T | None:
-        """What `read` finds in the text, which must hold nothing else; None where it does not."""
+    def read_whole(self, read: Callable[[Parser], T]) -> T | None:
+        """Read the whole text with `read`; None if it holds anything else."""
         try:
-            found = read(self)
-            if self._token.kind == ".":
-                self._advance()
+            value = read(self)
+            self._accept(".")
             if self._token.kind != "end":
                 self._unexpected("the end of the text")
         except Mistake as mistake:
             self.problems.append(mistake.diagnostic)
             return None
-        return found
+        return value
 
     def rule(self) -> Rule:
         """`[name] head :- body .`, where the head may be `false`."""
@@ -143,16 +138,13 @@ class Parser:
             head = self._atom()
         body: tuple[BodyLiteral, ...] = ()
         if self._token.kind == ",":
-            raise Mistake(
-                Diagnostic(
-                    "E106",
-                    "a rule has one head atom, and a fact stands alone",
-                    self._span(self._token.start, self._token.end),
-                    "write one rule or fact for each head atom, each ended by a full stop",
-                )
+            self._fail(
+                "E106",
+                "a rule has one head atom, and a fact stands alone",
+                self._token,
+                "write one rule or fact for each head atom, each ended by a full stop",
             )
-        if self._token.kind == ":-":
-            self._advance()
+        if self._accept(":-"):
             body = tuple(self._separated(self._body_literal))
         if self._token.kind != ".":
             begins = self._token.kind in ("word", "iri", "prefixed", "[", "name")
@@ -165,20 +157,13 @@ class Parser:
 
     def _statement(self) -> Rule | None:
         token = self._token
-        if token.kind == "tag" and token.text == "@prefix":
+        is_tag = token.kind == "tag" and token.text == "@prefix"
+        is_word = token.kind == "word" and token.text.upper() == "PREFIX"
+        if is_tag or (is_word and self._next.kind == "prefixed"):
             self._advance()
             self._prefix_declaration()
-            self._expect(".")
-            return None
-        if (
-            token.kind == "word"
-            and token.text.upper() == "PREFIX"
-            and self._next.kind == "prefixed"
-        ):
-            self._advance()
-            self._prefix_declaration()
-            if self._token.kind == ".":
-                self._advance()
+            if not self._accept(".") and is_tag:
+                self._unexpected("'.'")
             return None
         return self.rule()
 
@@ -193,7 +178,7 @@ class Parser:
         self._constants.clear()
 
     def _skip_statement(self) -> None:
-        """Go behind the next full stop."""
+        """Skip past the next full stop."""
         while self._token.kind not in (".", "lost", "end"):
             self._advance()
         if self._token.kind != "end":
@@ -244,21 +229,18 @@ class Parser:
                 return Atom(TRIPLE, (arguments[0], TYPE, predicate), span)
             if len(arguments) == 2:
                 return Atom(TRIPLE, (arguments[0], predicate, arguments[1]), span)
-            raise Mistake(
-                Diagnostic(
-                    "E204",
-                    f"an atom whose predicate is an IRI is a triple and takes one or two arguments,"
-                    f" not {len(arguments)}",
-                    span,
-                    "C(?x) is [?x, a, C] and p(?x, ?y) is [?x, p, ?y]",
-                )
+            self._fail(
+                "E204",
+                f"an atom whose predicate is an IRI is a triple and takes one or two arguments,"
+                f" not {len(arguments)}",
+                span,
+                "C(?x) is [?x, a, C] and p(?x, ?y) is [?x, p, ?y]",
             )
         self._unexpected("an atom such as p(?x, ?y) or [?s, ?p, ?o]")
 
     def _arguments(self, *, in_triple: bool = False) -> tuple[Term, ...]:
         self._expect("(")
-        if self._token.kind == ")":
-            self._advance()
+        if self._accept(")"):
             return ()
         terms = tuple(self._separated(lambda: self._term(in_triple=in_triple)))
         if self._token.kind in _PRECEDENCE and self._token.kind not in ("-", "/"):
@@ -301,9 +283,8 @@ class Parser:
         self._keyword("ON")
         group: list[Variable] = []
         while self._token.kind == "variable":
-            group.append(Variable(self._advance().text[1:]))
-            if self._token.kind == ",":
-                self._advance()
+            group.append(self._variable())
+            self._accept(",")
         bindings: list[Binding] = []
         while not bindings or self._token.kind == "word":
             self._keyword("BIND")
@@ -313,7 +294,7 @@ class Parser:
                 close = nearest(function, AGGREGATE_FUNCTIONS)
                 self._fail(
                     "E101",
-                    f"'{token.text[:_SHOWN]}' is not an aggregate function",
+                    f"'{token.text[:_SHOWN_CHARACTERS]}' is not an aggregate function",
                     token,
                     f"did you mean {close}?" if close else "use " + ", ".join(AGGREGATE_FUNCTIONS),
                 )
@@ -329,7 +310,7 @@ class Parser:
     # -- expressions -------------------------------------------------------------------------
 
     def _expression(self, least: int, depth: int) -> Expression:
-        """Precedence climbing; `&&` and `||` are kept flat, so that long lists are not deep."""
+        """Precedence climbing; chains of `&&` and `||` become one operation, however long."""
         start = self._token.start
         left = self._operand(depth)
         height = depth
@@ -376,7 +357,7 @@ class Parser:
             close = nearest(token.text, FUNCTIONS)
             self._fail(
                 "E101",
-                f"'{token.text[:_SHOWN]}' is not a function",
+                f"'{token.text[:_SHOWN_CHARACTERS]}' is not a function",
                 token,
                 f"did you mean {close}?" if close else "use " + ", ".join(FUNCTIONS),
             )
@@ -403,8 +384,7 @@ class Parser:
     def _term(self, *, in_triple: bool = False) -> Term:
         token = self._token
         if token.kind == "variable":
-            self._advance()
-            return Variable(token.text[1:])
+            return self._variable()
         if token.kind == "word" and token.text not in ("true", "false"):
             if in_triple or token.text[0].isupper() or token.text[0] == "_":
                 self._bad_constant(token, in_triple=in_triple)
@@ -413,11 +393,9 @@ class Parser:
         return self.constant()
 
     def _variable(self) -> Variable:
-        token = self._token
-        if token.kind != "variable":
+        if self._token.kind != "variable":
             self._unexpected("a variable such as ?x")
-        self._advance()
-        return Variable(token.text[1:])
+        return Variable(self._advance().text[1:])
 
     def constant(self) -> Constant:
         """One constant other than a bare symbol."""
@@ -455,9 +433,8 @@ class Parser:
         text = self._unescape(token, token.text[1:-1])
         if self._token.kind == "tag" and self._token.start == token.end:
             language = self._advance().text[1:]
-            return Literal(text, WELL_KNOWN_PREFIXES["rdf"] + "langString", language)
-        if self._token.kind == "^^":
-            self._advance()
+            return Literal(text, RDF + "langString", language)
+        if self._accept("^^"):
             start = self._token
             datatype = self.constant() if start.kind in ("iri", "prefixed") else None
             if not isinstance(datatype, IRI):
@@ -466,9 +443,6 @@ class Parser:
         return Literal(text)
 
     def _unescape(self, token: Token, text: str) -> str:
-        if "\\" not in text:
-            return text
-
         def replace(match: re.Match[str]) -> str:
             code = match.group(1)
             if len(code) > 1:
@@ -478,16 +452,14 @@ class Parser:
             elif code in _ESCAPES:
                 return _ESCAPES[code]
             start = token.start + 1 + match.start()
-            raise Mistake(
-                Diagnostic(
-                    "E103",
-                    f"'{match.group()}' is not an escape for a character",
-                    self._span(start, start + len(match.group())),
-                    "escapes are \\t \\b \\n \\r \\f \\\" \\' \\\\ \\uXXXX \\UXXXXXXXX",
-                )
+            self._fail(
+                "E103",
+                f"'{match.group()}' is not an escape for a character",
+                self._span(start, start + len(match.group())),
+                "escapes are \\t \\b \\n \\r \\f \\\" \\' \\\\ \\uXXXX \\UXXXXXXXX",
             )
 
-        return _ESCAPE.sub(replace, text)
+        return _ESCAPE.sub(replace, text) if "\\" in text else text
 
     def _iri(self, token: Token) -> str:
         return self._unescape(token, token.text[1:-1])
@@ -510,7 +482,7 @@ class Parser:
         return IRI((namespace or f"unknown:{prefix}:") + re.sub(r"\\(.)", r"\1", local))
 
     def _bad_constant(self, token: Token, *, in_triple: bool) -> NoReturn:
-        text = token.text[:_SHOWN]
+        text = token.text[:_SHOWN_CHARACTERS]
         if token.text == "_":
             self._fail(
                 "E107",
@@ -543,17 +515,22 @@ class Parser:
             self._next = next(self._tokens)
         return token
 
+    def _accept(self, kind: str) -> bool:
+        """Consume the current token if it is of a kind."""
+        if self._token.kind != kind:
+            return False
+        self._advance()
+        return True
+
     def _separated(self, read: Callable[[], T]) -> Iterator[T]:
         """One or more of what `read` reads, with commas between."""
         yield read()
-        while self._token.kind == ",":
-            self._advance()
+        while self._accept(","):
             yield read()
 
     def _expect(self, kind: str, wanted: str | None = None) -> None:
-        if self._token.kind != kind:
+        if not self._accept(kind):
             self._unexpected(wanted or f"'{kind}'")
-        self._advance()
 
     def _keyword(self, word: str) -> None:
         if self._token.kind != "word" or self._token.text.upper() != word:
@@ -565,24 +542,27 @@ class Parser:
         if token.kind == "end":
             shown = "the end of the text"
         else:
-            shown = f"'{token.text[:_SHOWN]}{'…' if len(token.text) > _SHOWN else ''}'"
+            text = token.text[:_SHOWN_CHARACTERS]
+            shown = f"'{text}{'…' if len(text) < len(token.text) else ''}'"
         self._fail("E101", f"expected {wanted}, found {shown}", token, hint)
 
-    def _fail(self, code: str, message: str, token: Token, hint: str | None = None) -> NoReturn:
-        raise Mistake(Diagnostic(code, message, self._span(token.start, token.end), hint))
+    def _fail(
+        self, code: str, message: str, place: Token | Span, hint: str | None = None
+    ) -> NoReturn:
+        raise Mistake(Diagnostic(code, message, self._span(place.start, place.end), hint))
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self.source, start, end)
 
 
 def parse_atom(text: str, prefixes: Mapping[str, str], name: str = "<text>") -> Atom:
-    """The atom that a text consists of; a full stop may follow.
+    """Parse a text that is one atom; a full stop may follow.
 
     >>> parse_atom("path(?x, 3)", {}).relation
     'path'
     """
     parser = Parser(Source(name, text), dict(prefixes))
-    atom = parser.alone(Parser._atom)
+    atom = parser.read_whole(Parser._atom)
     if atom is None or parser.problems:
         raise InvalidProgram(parser.problems)
     return atom

@@ -1,4 +1,4 @@
-"""Values back to text that parses to the same values."""
+"""Print terms, atoms and rules as text that parses to equal values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from corollary.lang.functions import FUNCTIONS
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import (
+    ESCAPES,
     FALSE,
     IRI,
     TRIPLE,
@@ -35,15 +36,7 @@ _BARE = {
     XSD + "boolean": re.compile(r"(?:true|false)\Z"),
 }
 _ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f\u0085\u2028\u2029\ud800-\udfff]')
-_SHORT_ESCAPES = {
-    "\t": "\\t",
-    "\b": "\\b",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\f": "\\f",
-    '"': '\\"',
-    "\\": "\\\\",
-}
+_SHORT_ESCAPES = {character: f"\\{letter}" for letter, character in ESCAPES.items()}
 _NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
 
@@ -58,7 +51,7 @@ def quote(text: str) -> str:
 
 
 class Printer:
-    """Writes terms, atoms and rules, with IRIs shortened by `prefixes` and the well-known ones.
+    """Prints terms, atoms and rules; shortens IRIs by `prefixes` and the well-known ones.
 
     >>> Printer({"ex": "http://example.org/"}).term(IRI("http://example.org/a"))
     'ex:a'
@@ -68,12 +61,12 @@ class Printer:
         self, prefixes: Mapping[str, str] | None = None, *, well_known: bool = True
     ) -> None:
         known = (WELL_KNOWN_PREFIXES if well_known else {}) | dict(prefixes or {})
-        # The longest namespace first, so that the most special prefix is taken.
+        # Longest namespace first, so the most specific prefix wins.
         self._namespaces = sorted(((n, p) for p, n in known.items() if n), key=lambda x: -len(x[0]))
         self._iris: dict[str, str] = {}
 
     def term(self, term: Term) -> str:
-        """One term as the rule language writes it."""
+        """A term in the rule language."""
         match term:
             case Variable(name):
                 return f"?{name}"
@@ -106,7 +99,7 @@ class Printer:
         return f"<{_NOT_IN_IRI.sub(escape, value)}>"
 
     def atom(self, atom: Atom) -> str:
-        """One atom or fact, without the full stop."""
+        """An atom or fact, without the full stop."""
         terms = [self.term(term) for term in atom.terms]
         if atom.relation == FALSE:
             return FALSE
@@ -135,7 +128,7 @@ class Printer:
         return f"{expression.operator}{argument if argument.startswith('(') else f'({argument})'}"
 
     def body_literal(self, literal: BodyLiteral) -> str:
-        """One part of a body."""
+        """A literal of a body."""
         match literal:
             case Atom():
                 return self.atom(literal)
@@ -159,7 +152,7 @@ class Printer:
     def program(
         self, rules: Iterable[Rule], facts: Iterable[Atom], prefixes: Mapping[str, str]
     ) -> str:
-        """A whole program: prefixes, rules, facts, one a line."""
+        """A program: prefixes, rules and facts, one per line."""
         full = Printer(well_known=False)
         lines = [f"@prefix {prefix}: {full.iri(iri)} ." for prefix, iri in prefixes.items()]
         lines += [self.rule(rule) for rule in rules]

@@ -18,13 +18,13 @@ from corollary.lang.validate import validate
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Rules, facts and constraints. Programs are equal when they hold the same ones.
+    """Rules, facts and constraints; programs with the same ones are equal.
 
-    A constraint is a rule with the head `false`. It derives nothing; where its body holds, the
-    facts contradict it (`algorithms.constraints`).
+    A constraint is a rule with the head `false`. It derives nothing; if its body holds, the facts
+    violate it (`algorithms.constraints`).
 
-    Those facts that belong to the rules, as the axiomatic triples of RDFS do, are `axioms`: they
-    hold for as long as the program states them, whatever data are deleted.
+    Facts that belong to the rules, such as the axiomatic triples of RDFS, are `axioms`: they hold
+    as long as the program states them, whatever data are deleted.
 
     >>> program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . edge(1, 2) .")
     >>> print(program, end="")
@@ -42,7 +42,7 @@ class Program:
 
     @classmethod
     def parse(cls, text: str | Source) -> Program:
-        """Read a program; `InvalidProgram` holds every mistake if there is one.
+        """Parse a program; `InvalidProgram` reports all of its mistakes.
 
         >>> Program.parse("p(?x) :- q(?y) .")
         Traceback (most recent call last):
@@ -59,7 +59,7 @@ class Program:
 
     @classmethod
     def load(cls, path: str | Path) -> Program:
-        """Read a program file, which must hold at least one rule or fact."""
+        """Parse a program file, which must have at least one rule or fact."""
         program = cls.parse(Source.read(path))
         if not len(program):
             raise InvalidInput(
@@ -77,7 +77,7 @@ class Program:
         facts: Iterable[Atom] = (),
         prefixes: Mapping[str, str] | None = None,
     ) -> Program:
-        """A program from values, validated; constraints stand among the rules."""
+        """Create and validate a program from values; `rules` may include constraints."""
         statements = [*rules, *(Rule(fact, (), None, fact.span) for fact in facts)]
         problems = validate(statements, Printer(prefixes))
         if problems:
@@ -103,7 +103,7 @@ class Program:
         return hash(self._sets)
 
     def rules_not_in(self, other: Program) -> tuple[Rule, ...]:
-        """The rules and constraints that another program does not have.
+        """The rules and constraints that another program lacks.
 
         >>> program = Program.parse("q(?x) :- p(?x) . false :- q(1) .")
         >>> [rule.is_constraint for rule in program.rules_not_in(Program.parse("q(?x) :- p(?x) ."))]
@@ -136,7 +136,7 @@ class Program:
         return replace(program, axioms=self.axioms | other.axioms)
 
     def __sub__(self, other: Program) -> Program:
-        """The rules and facts of this program that the other one does not have."""
+        """The rules and facts that the other program lacks."""
         program = Program.of(
             (rule for rule in (*self.rules, *self.constraints) if rule not in other),
             (fact for fact in self.facts if fact not in other),
@@ -145,11 +145,11 @@ class Program:
         return replace(program, axioms=self.axioms & frozenset(program.facts))
 
     def without_facts(self) -> Program:
-        """The rules and constraints alone."""
+        """The program without its facts."""
         return Program(self.rules, (), self.prefixes, self.constraints)
 
     def with_axioms(self, axioms: Iterable[Atom] | None = None) -> Program:
-        """The rules and constraints with these facts as axioms; by default, all of its facts.
+        """The program with these facts as axioms, by default all of its facts.
 
         >>> program = Program.parse("p(?x) :- q(?x) . q(1) .")
         >>> len(program.axioms), len(program.with_axioms().axioms)
@@ -159,7 +159,7 @@ class Program:
         return replace(self, facts=stated, axioms=frozenset(stated))
 
     def added(self, *rules: Rule) -> Program:
-        """The program with these rules too.
+        """The program with more rules.
 
         >>> rule = Program.parse("p(?x) :- q(?x) .").rules[0]
         >>> len(Program().added(rule).added(rule).strata)
@@ -170,7 +170,7 @@ class Program:
             return self
         if not self._may_add(new):
             return self | Program.of(new)
-        # What is there is valid, and stays so.
+        # The existing rules are valid and remain so.
         own = tuple(rule for rule in new if not rule.is_constraint)
         constraints = tuple(rule for rule in new if rule.is_constraint)
         program = replace(self, rules=self.rules + own, constraints=self.constraints + constraints)
@@ -180,14 +180,14 @@ class Program:
             for atom in _atoms_of(rule)
             if atom.relation != TRIPLE
         }
-        return program._knowing(
+        return program._cache(
             _sets=(self._sets[0].union(new), self._sets[1]),
             _positive=True,
             arities={**self.arities, **arities},
         )
 
     def _may_add(self, rules: tuple[Rule, ...]) -> bool:
-        """Whether rules are valid whatever else there is, and do not clash with what there is."""
+        """Whether rules are valid on their own and consistent with the arities of the program."""
         return (
             self._positive
             and all(rule.body and _is_positive(rule) for rule in rules)
@@ -202,32 +202,32 @@ class Program:
 
     @cached_property
     def _positive(self) -> bool:
-        """Whether no rule negates or aggregates, so that there is no cycle to be looked for."""
+        """Whether no rule negates or aggregates, so that stratification cannot fail."""
         return all(map(_is_positive, self.rules))
 
-    def _knowing(self, **known: object) -> Program:
-        """The program, told what it would find out."""
-        self.__dict__.update(known)
+    def _cache(self, **properties: object) -> Program:
+        """Set cached properties whose values are already known."""
+        self.__dict__.update(properties)
         return self
 
     def removed(self, *rules: Rule) -> Program:
-        """The program without these rules, each of which it must have."""
+        """The program without these rules; raises if it lacks one."""
         for rule in rules:
             if rule not in self:
                 text = Printer(self.prefixes).rule(rule)
                 raise InvalidInput("E307", f"the program has no rule {text}")
-        # What is left is valid: it is as safe as before, and depends on less.
-        gone = frozenset(rules)
-        kept = tuple(rule for rule in self.rules if rule not in gone)
-        constraints = tuple(rule for rule in self.constraints if rule not in gone)
-        if not gone:
+        # The remaining rules are valid: they are still safe, and have fewer dependencies.
+        removed = frozenset(rules)
+        remaining = tuple(rule for rule in self.rules if rule not in removed)
+        constraints = tuple(rule for rule in self.constraints if rule not in removed)
+        if not removed:
             return self
-        program = replace(self, rules=kept, constraints=constraints)
+        program = replace(self, rules=remaining, constraints=constraints)
         if self._positive:
-            program._knowing(_positive=True)
-        if all(atom.relation == TRIPLE for rule in gone for atom in _atoms_of(rule)):
-            program._knowing(arities=self.arities)
-        return program._knowing(_sets=(self._sets[0] - gone, self._sets[1]))
+            program._cache(_positive=True)
+        if all(atom.relation == TRIPLE for rule in removed for atom in _atoms_of(rule)):
+            program._cache(arities=self.arities)
+        return program._cache(_sets=(self._sets[0] - removed, self._sets[1]))
 
     @cached_property
     def strata(self) -> tuple[Stratum, ...]:
@@ -236,12 +236,12 @@ class Program:
 
     @cached_property
     def arities(self) -> Mapping[str, int]:
-        """The plain relations of the program with their numbers of arguments."""
+        """The arities of the plain relations."""
         return {atom.relation: len(atom.terms) for atom in self._atoms() if atom.relation != TRIPLE}
 
     @cached_property
     def has_triples(self) -> bool:
-        """Whether a rule or fact speaks of triples."""
+        """Whether a rule or fact contains a triple."""
         return any(atom.relation == TRIPLE for atom in self._atoms())
 
     def _atoms(self) -> Iterator[Atom]:

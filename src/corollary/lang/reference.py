@@ -1,7 +1,7 @@
 """The oracle: naive bottom-up evaluation over Python sets.
 
 Every other evaluator is compared with it, so it shares no evaluation code with them: all rules of a
-stratum are applied to all facts until nothing new comes out. A substitution: variables to terms.
+stratum are applied to all facts until a fixpoint. A substitution maps variables to terms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COMPUTE = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operat
 
 
 def materialize(program: Program, facts: Iterable[Atom] = ()) -> set[Atom]:
-    """All facts that follow from the program and `facts`, these included.
+    """The materialization of a program and `facts`.
 
     >>> p = Program.parse("p(?x, ?z) :- e(?x, ?y), p(?y, ?z) . p(?x, ?y) :- e(?x, ?y) .")
     >>> len(materialize(p, Program.parse("e(1, 2) . e(2, 3) . e(3, 4) .").facts))
@@ -62,13 +62,13 @@ def instances(rule: Rule, known: set[Atom]) -> list[Substitution]:
 
 
 def join(found: list[Substitution], atom: Atom, known: set[Atom]) -> list[Substitution]:
-    """The ways to extend the substitutions so that the atom becomes a known fact."""
+    """Extend the substitutions in all ways that turn the atom into a known fact."""
     facts = [fact for fact in known if fact.relation == atom.relation]
     return [way for s in found for fact in facts if (way := matched(atom, fact, s)) is not None]
 
 
 def matched(atom: Atom, fact: Atom, given: Substitution) -> Substitution | None:
-    """The substitution extended so that the atom becomes the fact, None if it cannot be."""
+    """Extend the substitution so that the atom becomes the fact; None if impossible."""
     extended = dict(given)
     for term, constant in zip(atom.terms, fact.constants(), strict=True):
         value = extended.setdefault(term, constant) if isinstance(term, Variable) else term
@@ -98,7 +98,7 @@ def groups(aggregate: syntax.Aggregate, known: set[Atom]) -> Iterator[Substituti
 
 
 def combine(function: str, terms: list[Constant]) -> Constant | None:
-    """An aggregate function over the terms of one group, as often as they occur; None: no value."""
+    """An aggregate function over the multiset of terms of one group; None: no value."""
     if function == "count":
         return literal_of(len(terms))
     values: list[Any] = list(map(value_of, terms))
@@ -125,7 +125,7 @@ def evaluate(expression: syntax.Expression, s: Substitution) -> Any:
     if sign in FUNCTIONS:
         return FUNCTIONS[sign].call(*(s[t] if isinstance(t, Variable) else t for t in arguments))
     values: list[Any] = [evaluate(argument, s) for argument in arguments]
-    if sign in ("&&", "||", "!"):  # an error decides nothing
+    if sign in ("&&", "||", "!"):  # errors do not decide
         truths, decisive = [v if isinstance(v, bool) else None for v in values], sign != "&&"
         found = decisive in truths or (None if None in truths else False)
         return found if sign == "||" or found is None else not found

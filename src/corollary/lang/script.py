@@ -1,4 +1,4 @@
-"""Update scripts: facts and rules that come and go, commit by commit.
+"""Update scripts: facts and rules inserted and removed, commit by commit.
 
 insert edge("a", "b"), edge("b", "c") ;
 remove rule path(?x, ?z) :- path(?x, ?y), path(?y, ?z) . ;
@@ -20,7 +20,7 @@ from corollary.lang.validate import validate
 
 @dataclass(frozen=True)
 class ScriptCommit:
-    """What one commit changes; of two statements about the same fact or rule the later counts."""
+    """The changes of one commit; of two statements about a fact or rule, the later counts."""
 
     inserted: tuple[Atom, ...] = ()
     deleted: tuple[Atom, ...] = ()
@@ -29,7 +29,7 @@ class ScriptCommit:
 
 
 def parse_script(text: str | Source, program: Program | None = None) -> tuple[ScriptCommit, ...]:
-    """Read a script for a program, whose prefixes it may use; `InvalidProgram` holds all mistakes.
+    """Parse a script for a program, whose prefixes it may use; reports all mistakes at once.
 
     >>> [commit] = parse_script("insert e(1, 2) ; delete e(2, 3) ; commit ;")
     >>> len(commit.inserted), len(commit.deleted)
@@ -62,7 +62,7 @@ class _ScriptParser(Parser):
         """All commits; mistakes go to `problems`."""
         facts: dict[Atom, bool] = {}
         rules: dict[Rule, bool] = {}
-        begun: Diagnostic | None = None
+        uncommitted: Diagnostic | None = None
         while self._token.kind != "end":
             start = self._token
             try:
@@ -73,14 +73,14 @@ class _ScriptParser(Parser):
                 continue
             if done:
                 yield _commit(facts, rules)
-                facts, rules, begun = {}, {}, None
-            elif (facts or rules) and begun is None:
+                facts, rules, uncommitted = {}, {}, None
+            elif (facts or rules) and uncommitted is None:
                 span = self._span(start.start, self._end)
-                begun = Diagnostic(
+                uncommitted = Diagnostic(
                     "E310", "this change is not committed", span, "end the script with commit ;"
                 )
-        if begun is not None:
-            self.problems.append(begun)
+        if uncommitted is not None:
+            self.problems.append(uncommitted)
 
     def _change(self, facts: dict[Atom, bool], rules: dict[Rule, bool]) -> bool:
         """One statement; whether it is a commit."""
@@ -93,26 +93,22 @@ class _ScriptParser(Parser):
             for atom in self._separated(self._atom):
                 facts.pop(atom, None)
                 facts[atom] = word == "insert"
-            if self._token.kind == ".":
-                self._advance()
+            self._accept(".")
             self._expect(";", "',' or ';' after a fact")
         elif word in ("add", "remove"):
             self._advance()
             self._keyword("RULE")
             rule = self.rule()
             if not rule.body:
-                raise Mistake(
-                    Diagnostic(
-                        "E101",
-                        "expected a rule with a body, found a fact",
-                        self._span(token.start, self._end),
-                        "facts are changed by insert and delete",
-                    )
+                self._fail(
+                    "E101",
+                    "expected a rule with a body, found a fact",
+                    self._span(token.start, self._end),
+                    "facts are changed by insert and delete",
                 )
             rules.pop(rule, None)
             rules[rule] = word == "add"
-            if self._token.kind == ";":
-                self._advance()
+            self._accept(";")
         elif word == "commit":
             self._advance()
             self._expect(";", "';' after commit")
@@ -122,7 +118,7 @@ class _ScriptParser(Parser):
         return False
 
     def _skip_change(self) -> None:
-        """Go behind the next semicolon."""
+        """Skip past the next semicolon."""
         while self._token.kind not in (";", "end"):
             self._advance()
         if self._token.kind != "end":

@@ -1,10 +1,10 @@
 """Strata: the strongly connected components of the predicate dependency graph, in order.
 
-A *predicate* is what a rule derives and a body reads: a plain relation or, among triples, one
-property, and for `rdf:type` one class; so that negation between triples can be stratified. Where
-some head has a variable class (or property), all classes (all triples) are one predicate, because
-every rule that may derive a fact must belong to the stratum of that fact. A body atom with a
-variable property or class reads every predicate that it may match.
+A *predicate* is a plain relation or, among triples, one property, and for `rdf:type` one class, so
+negation between triples can be stratified. If some head has a variable class (or property), all
+classes (all triples) are one predicate, because every rule that may derive a fact must belong to
+the stratum of that fact. A body atom with a variable property or class reads every predicate that
+it may match.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Rule, Variable
 class Predicate:
     """A relation, or the triples of one property, or the members of one class.
 
-    There is one object for each, so that predicates are compared and found by identity: sets of
-    facts look them up thousands of times in an update.
+    Predicates are interned, so comparison and hashing use the identity: sets of facts look them up
+    thousands of times per update.
 
     >>> Predicate("edge") is Predicate("edge")
     True
@@ -32,7 +32,7 @@ class Predicate:
 
     __slots__ = ("member_of", "property", "relation")
     __match_args__ = ("relation", "property", "member_of")
-    _made: ClassVar[dict[tuple[str, Constant | None, Constant | None], Predicate]] = {}
+    _interned: ClassVar[dict[tuple[str, Constant | None, Constant | None], Predicate]] = {}
 
     relation: str
     property: Constant | None
@@ -42,13 +42,13 @@ class Predicate:
         cls, relation: str, property: Constant | None = None, member_of: Constant | None = None
     ) -> Predicate:
         key = (relation, property, member_of)
-        found = cls._made.get(key)
-        if found is None:
-            found = super().__new__(cls)
-            found.relation, found.property, found.member_of = key
-            # Another thread may have been faster.
-            found = cls._made.setdefault(key, found)
-        return found
+        predicate = cls._interned.get(key)
+        if predicate is None:
+            predicate = super().__new__(cls)
+            predicate.relation, predicate.property, predicate.member_of = key
+            # Another thread may have inserted it meanwhile.
+            predicate = cls._interned.setdefault(key, predicate)
+        return predicate
 
     def __reduce__(self) -> tuple[type[Predicate], tuple[str, Constant | None, Constant | None]]:
         return Predicate, (self.relation, self.property, self.member_of)
@@ -57,7 +57,7 @@ class Predicate:
         return f"Predicate({self.relation!r}, {self.property!r}, {self.member_of!r})"
 
     def describe(self, printer: Printer) -> str:
-        """The predicate as a message names it."""
+        """The predicate in messages."""
         if self.relation != TRIPLE:
             return self.relation
         if self.property is None:
@@ -79,7 +79,7 @@ class Dependency(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """The head of a rule as a predicate, and what it depends on."""
+    """The predicate of a rule's head, and its dependencies."""
 
     head: Predicate
     each: tuple[Dependency, ...]
@@ -99,7 +99,7 @@ class Stratum:
 
 
 class Partition:
-    """Which facts form one predicate, decided by the heads of a program's rules."""
+    """The granularity of predicates, which the heads of a program's rules determine."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.granularity: OneOf["all", "property", "class"] = "class"
@@ -113,7 +113,7 @@ class Partition:
                     self.granularity = "property"
 
     def predicate(self, atom: Atom) -> Predicate:
-        """The predicate of a head or fact; for a body atom, the most special one it fits into."""
+        """The predicate of a head or fact; for a body atom, the narrowest that covers it."""
         if atom.relation != TRIPLE:
             return Predicate(atom.relation)
         _, property_, object_ = atom.terms
@@ -134,7 +134,7 @@ class Graph:
         self.dependencies = [each for dependencies in found for each in dependencies.each]
 
     def _of(self, rule: Rule) -> Dependencies:
-        """What a rule depends on, found once: programs that differ a little share the rest."""
+        """The dependencies of a rule, cached in it: similar programs share their rules."""
         granularity = self.partition.granularity
         found = rule.memory.get(granularity)
         if found is None:
@@ -152,7 +152,7 @@ class Graph:
 
     @cached_property
     def edges(self) -> dict[Predicate, set[Predicate]]:
-        """From each predicate to those it depends on; a wide triple predicate to its parts."""
+        """The predicates that each one depends on; a wide predicate depends on its parts."""
         edges: dict[Predicate, set[Predicate]] = {head: set() for head in self.heads}
         for dependency in self.dependencies:
             edges.setdefault(dependency.body, set())
@@ -173,9 +173,9 @@ class Graph:
 
     @cached_property
     def levels(self) -> dict[Predicate, int]:
-        """Numbers by how many negations or aggregates a predicate stands behind.
+        """The nesting depth of negations and aggregates below each predicate, doubled.
 
-        Predicates that are nothing but aggregates have even numbers, the others odd ones.
+        Predicates that only aggregates derive have even numbers, the others odd ones.
         """
         readings: dict[Predicate, dict[Predicate, set[str]]] = {head: {} for head in self.heads}
         for dependency in self.dependencies:
@@ -198,7 +198,7 @@ class Graph:
         return level
 
     def cycle(self, dependency: Dependency) -> list[Predicate] | None:
-        """Predicates from the dependency's body back to its head, None if there is no way."""
+        """A path from the dependency's body to its head; None if there is none."""
         start, goal = dependency.body, dependency.head
         if self.component[start] != self.component[goal]:
             return None
@@ -219,8 +219,8 @@ class Graph:
 def stratify(rules: Sequence[Rule], *, coarse: bool = False) -> tuple[Stratum, ...]:
     """The strata of the rules, dependencies first. The rules must be stratifiable (`validate`).
 
-    With `coarse`, as few strata as negation and aggregates allow: components are put together
-    unless one negates or aggregates the other.
+    With `coarse`, components are merged unless one negates or aggregates the other, which gives as
+    few strata as possible.
 
     >>> from corollary.lang.program import Program
     >>> p = Program.parse("b(?x) :- a(?x). c(?x) :- d(?x), NOT b(?x). d(?x) :- a(?x), d(?x).")
@@ -253,7 +253,7 @@ def stratify(rules: Sequence[Rule], *, coarse: bool = False) -> tuple[Stratum, .
 
 
 def components(edges: dict[Predicate, set[Predicate]]) -> dict[Predicate, int]:
-    """Tarjan's algorithm with its own stack: a chain of any length does not overflow Python's."""
+    """Strongly connected components by Tarjan's algorithm, without recursion."""
     order: dict[Predicate, int] = {}
     low: dict[Predicate, int] = {}
     number: dict[Predicate, int] = {}

@@ -1,13 +1,16 @@
-"""Terms in the place of variables, and what they must be for atoms to match."""
+"""Substitution of terms for variables, and matching of atoms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
+from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
     Aggregate,
     Atom,
+    Binding,
     BodyLiteral,
     Expression,
     Filter,
@@ -18,16 +21,18 @@ from corollary.lang.syntax import (
     Variable,
 )
 
-Values = Mapping[Term, Term]
+Values = Mapping[Variable, Term]
 
 
 def substituted_atom(atom: Atom, values: Values) -> Atom:
-    """The atom with values in the place of variables."""
-    return replace(atom, terms=tuple([values.get(term, term) for term in atom.terms]))
+    """Substitute values for the variables of an atom."""
+    # No constant is a key, so constants need no test of their own.
+    terms = [values.get(term, term) for term in atom.terms]  # type: ignore[arg-type]
+    return replace(atom, terms=tuple(terms))
 
 
 def substituted(rule: Rule, values: Values) -> Rule:
-    """The rule with values in the place of variables; it has no aggregates.
+    """Substitute values for the variables of a rule without aggregates.
 
     >>> from corollary.lang.program import Program
     >>> from corollary.lang.printer import Printer
@@ -45,7 +50,7 @@ def substituted(rule: Rule, values: Values) -> Rule:
 
 
 def substituted_literal(part: BodyLiteral, values: Values) -> BodyLiteral:
-    """A part of a body with values in the place of variables; it is no aggregate."""
+    """Substitute values for the variables of a body literal other than an aggregate."""
     match part:
         case Atom():
             return substituted_atom(part, values)
@@ -54,11 +59,25 @@ def substituted_literal(part: BodyLiteral, values: Values) -> BodyLiteral:
         case Filter(expression):
             return Filter(_expression(expression, values), part.span)
         case Aggregate():
-            raise AssertionError("a rule with an aggregate is taken as it is")
+            raise AssertionError("rules with aggregates are not substituted")
 
 
-def matched(pattern: Atom, atom: Atom, given: Values) -> dict[Term, Term] | None:
-    """The values of variables by which a pattern is an atom, beside those given; None if it is not.
+def substituted_aggregate(aggregate: Aggregate, values: Values) -> Aggregate:
+    """Substitute values for the group and the results of an aggregate."""
+    group = {variable: values[variable] for variable in aggregate.group}
+    bindings = [
+        Binding(b.function, group.get(b.argument, b.argument), values[b.result])  # type: ignore[arg-type]
+        for b in aggregate.bindings
+    ]
+    return Aggregate(
+        tuple(substituted_atom(atom, group) for atom in aggregate.atoms),
+        cast("tuple[Variable, ...]", tuple(group.values())),
+        tuple(bindings),
+    )
+
+
+def matched(pattern: Atom, atom: Atom, given: Values) -> dict[Variable, Term] | None:
+    """Extend a substitution so that the pattern becomes the atom; None if impossible.
 
     >>> from corollary.lang.parser import parse_atom
     >>> pattern, atom = parse_atom("p(?x, ?x)", {}, ""), parse_atom("p(1, 2)", {}, "")
@@ -67,15 +86,27 @@ def matched(pattern: Atom, atom: Atom, given: Values) -> dict[Term, Term] | None
     """
     if pattern.relation != atom.relation or len(pattern.terms) != len(atom.terms):
         return None
-    found = dict(given)
+    values = dict(given)
     for mine, other in zip(pattern.terms, atom.terms, strict=True):
-        if (found.setdefault(mine, other) if isinstance(mine, Variable) else mine) != other:
+        if (values.setdefault(mine, other) if isinstance(mine, Variable) else mine) != other:
             return None
-    return found
+    return values
+
+
+def label_values(atom: Atom, predicate: Predicate) -> dict[Variable, Term] | None:
+    """The values that make a triple atom one of a predicate; None if it cannot be one."""
+    values: dict[Variable, Term] = {}
+    label = (predicate.property, predicate.member_of)
+    for term, value in zip(atom.terms[1:], label, strict=True):
+        if value is not None:
+            known = values.setdefault(term, value) if isinstance(term, Variable) else term
+            if known != value:
+                return None
+    return values
 
 
 def _expression(expression: Expression, values: Values) -> Expression:
     if isinstance(expression, Operation):
         arguments = tuple(_expression(argument, values) for argument in expression.arguments)
         return replace(expression, arguments=arguments)
-    return values.get(expression, expression)
+    return values.get(expression, expression) if isinstance(expression, Variable) else expression

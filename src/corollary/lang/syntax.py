@@ -1,8 +1,8 @@
 """The rule language as values: terms, atoms, rules.
 
-All values are frozen and hashable. Source spans ride along without taking part in comparison.
-A triple is an ordinary atom of the relation `TRIPLE` with three terms. Two rules are equal when
-they differ in the names of their variables only; a rule's own name and span do not count.
+All values are frozen and hashable; comparison ignores source spans. A triple is an ordinary atom of
+the relation `TRIPLE` with three terms. Rules are equal up to variable renaming; their names and
+spans do not count.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from corollary.errors import Span
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
-TRIPLE = "[]"  # no identifier looks like this, so that plain relations cannot collide with it
-TRIPLES_NAME = "triples"  # how people and files call the relation of all triples
-FALSE = "false"  # the head of a constraint; a reserved word, so no relation is named so
+# Escapes in strings: the character that each letter after a backslash stands for.
+ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "\\": "\\"}
+
+TRIPLE = "[]"  # not an identifier, so no plain relation has this name
+TRIPLES_NAME = "triples"  # the name of this relation in files and messages
+TRIPLE_COLUMNS = ("subject", "predicate", "object")  # of tables of triples
+FALSE = "false"  # the head of a constraint; a reserved word
+RESERVED = ("FILTER", "AGGREGATE", FALSE)  # words that no relation can have as its name
+LONGEST_NAME = 200  # bytes: a file system allows 255, and files have suffixes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +43,19 @@ class IRI:
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
-    """A blank node, written `_:label`: a constant of the document that it stands in."""
+    """A blank node, written `_:label`: a constant that is local to its document."""
 
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """An RDF literal: its lexical form as written, its datatype, its language tag if any.
+    """An RDF literal: its lexical form as written, its datatype, and its language tag if any.
 
     Strings, numbers and booleans are literals of the XML Schema types; a bare lower-case symbol is
-    short for the string of its name. Terms are equal when written alike: 1 and 01 are different
-    terms with equal values. Language tags are compared without regard to case, and are in lower
-    case here, so that `"chat"@FR` and `"chat"@fr` are one term.
+    short for the string of its name. Equality compares lexical forms: 1 and 01 are different terms
+    with equal values. Language tags are case-insensitive and stored in lower case: `"chat"@FR` and
+    `"chat"@fr` are the same term.
     """
 
     lexical: str
@@ -84,7 +90,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """`NOT atom`: no fact matches; a variable that occurs nowhere else is existential in it."""
+    """`NOT atom`: no fact matches; variables that occur only here are existential."""
 
     atom: Atom
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -107,7 +113,7 @@ Expression = Term | Operation
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`FILTER(expression)`: holds where the expression is true, not where it is an error."""
+    """`FILTER(expression)`: holds if the expression is true; an error counts as false."""
 
     expression: Expression
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -139,18 +145,40 @@ class Aggregate:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def variables(self) -> Iterator[Variable]:
-        """The variables that the aggregate binds in the rule around it."""
+        """The variables that the aggregate binds for its rule."""
         yield from self.group
         yield from (binding.result for binding in self.bindings)
 
 
 def is_auxiliary(relation: str) -> bool:
-    """Whether a relation only serves other rules: its name begins with an underscore.
+    """Whether a relation is auxiliary: its name begins with an underscore.
 
-    Rules derive and read its facts like any others, but they are no results: they are neither
-    shown nor written nor counted.
+    Rules derive and read its facts like any others, but they are hidden: not shown, not written,
+    not counted.
     """
     return relation.startswith("_")
+
+
+def name_problem(name: str) -> tuple[str, str] | None:
+    """Why no relation can have a name, and what to do; None if one can.
+
+    Relations are folders, files, SQL tables and rows of stores; a name that works in one of these
+    works in all of them.
+
+    >>> name_problem("edge"), name_problem("triples")[0]
+    (None, "'triples' is the relation of all RDF triples")
+    """
+    hint = "choose another name for the relation"
+    if name == TRIPLES_NAME:
+        return f"'{name}' is the relation of all RDF triples", f"{hint}; a triple is [?s, ?p, ?o]"
+    if name in (*RESERVED, TRIPLE):
+        return f"'{name}' is a reserved word, not a relation", hint
+    size = len(name.encode(errors="surrogatepass"))
+    if size > LONGEST_NAME:
+        return f"'{name[:20]}…' has {size} bytes, and a name has at most {LONGEST_NAME}", hint
+    if not name or name != name.strip() or not name.isprintable() or name[0] in "-." or "/" in name:
+        return f"{name!r} cannot be the name of a relation", hint
+    return None
 
 
 BodyLiteral = Atom | Negation | Filter | Aggregate
@@ -160,7 +188,7 @@ AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg")
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """`head :- body`; compared up to the names of variables.
+    """`head :- body`; rules are equal up to variable renaming.
 
     >>> x, y = Variable("x"), Variable("y")
     >>> Rule(Atom("p", (x,)), (Atom("q", (x, x)),)) == Rule(Atom("p", (y,)), (Atom("q", (y, y)),))
@@ -174,12 +202,12 @@ class Rule:
 
     @property
     def is_constraint(self) -> bool:
-        """Whether the rule is `false :- body`: where its body holds, the facts contradict it."""
+        """Whether the rule is `false :- body`: a match of its body is an inconsistency."""
         return self.head.relation == FALSE
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """The rule with its variables numbered by first occurrence: equal for equal rules."""
+        """A canonical form: variables are numbered by their first occurrence."""
         numbers: dict[Variable, int] = {}
 
         def term_key(term: Term) -> object:
@@ -225,11 +253,11 @@ class Rule:
 
     @cached_property
     def memory(self) -> dict[str, object]:
-        """What was found out about the rule, by name, so that it is found out once."""
+        """A cache of computed properties of the rule, by name."""
         return {}
 
     def atoms(self) -> Iterator[tuple[Atom, str]]:
-        """Every body atom with how it is read: `"positive"`, `"negated"` or `"aggregated"`."""
+        """The atoms of the body, each `"positive"`, `"negated"` or `"aggregated"`."""
         for literal in self.body:
             match literal:
                 case Atom():
@@ -241,7 +269,7 @@ class Rule:
                         yield atom, "aggregated"
 
     def bound_variables(self) -> frozenset[Variable]:
-        """The variables that the positive body gives values to."""
+        """The variables that positive atoms and aggregates bind."""
         return frozenset(
             variable
             for literal in self.body
@@ -251,7 +279,7 @@ class Rule:
 
 
 def expression_variables(expression: Expression) -> Iterator[Variable]:
-    """The variables of an expression, as often as they occur."""
+    """The variables of an expression, with repetitions."""
     if isinstance(expression, Variable):
         yield expression
     elif isinstance(expression, Operation):

@@ -1,7 +1,7 @@
-"""What the grammar cannot see: every mistake of a program at once.
+"""Validate what the grammar cannot check, and report all mistakes of a program at once.
 
-`validate` looks at rules only through their values; where a message must underline a variable,
-its place is found by reading the rule's text again, so that correct programs pay nothing for it.
+`validate` sees rules as values. To underline a variable in a message, it tokenizes the text of the
+rule again, so valid programs do not pay for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Literal as OneOf
 from corollary.errors import Diagnostic, Source, Span, nearest
 from corollary.lang.functions import FUNCTIONS
 from corollary.lang.lexer import tokenize
-from corollary.lang.names import name_problem
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Graph
 from corollary.lang.syntax import (
@@ -27,6 +26,7 @@ from corollary.lang.syntax import (
     Operation,
     Rule,
     Variable,
+    name_problem,
 )
 from corollary.lang.values import value_of
 
@@ -36,7 +36,7 @@ def validate(
 ) -> list[Diagnostic]:
     """All mistakes in rules and facts (rules without a body), in no particular order.
 
-    Without `whole` the statements are not one program: negation may be cyclic.
+    Without `whole`, the statements are not a complete program: negation may be cyclic.
 
     >>> from corollary.lang.syntax import Atom, Rule, Variable
     >>> [d.code for d in validate([Rule(Atom("p", (Variable("x"),)), ())])]
@@ -63,7 +63,7 @@ def _arities(statements: Iterable[Rule]) -> Iterator[Diagnostic]:
     first: dict[str, tuple[int, Rule, Atom]] = {}
     for rule in statements:
         for atom in (rule.head, *(atom for atom, _ in rule.atoms())):
-            if atom.relation == TRIPLES_NAME:  # atoms that were not read from a text
+            if atom.relation == TRIPLES_NAME:  # an atom that was not parsed
                 problem = name_problem(atom.relation)
                 assert problem is not None, "the name is reserved"
                 yield Diagnostic("E511", problem[0], _span(rule, atom.span), problem[1])
@@ -122,50 +122,38 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
 
 
 def _aggregate(rule: Rule, aggregate: Aggregate) -> Iterator[tuple[Diagnostic, Variable]]:
+    def mistake(
+        code: str, message: str, variable: Variable, after: str | None, hint: str | None
+    ) -> tuple[Diagnostic, Variable]:
+        text = f"?{variable.name} {message}"
+        return Diagnostic(code, text, _locate(rule, variable, after), hint), variable
+
     inner = {variable for atom in aggregate.atoms for variable in atom.variables()}
     names = [variable.name for variable in inner]
     for variable in (*aggregate.group, *(binding.argument for binding in aggregate.bindings)):
         if variable not in inner:
             close = nearest(variable.name, names)
-            yield (
-                Diagnostic(
-                    "E210",
-                    f"?{variable.name} stands in no atom of this aggregate",
-                    _locate(rule, variable, "AGGREGATE"),
-                    f"did you mean ?{close}?" if close else None,
-                ),
-                variable,
+            hint = f"did you mean ?{close}?" if close else None
+            yield mistake(
+                "E210", "stands in no atom of this aggregate", variable, "AGGREGATE", hint
             )
     results: set[Variable] = set()
     for binding in aggregate.bindings:
         if binding.result in inner or binding.result in results:
-            yield (
-                Diagnostic(
-                    "E211",
-                    f"?{binding.result.name} already has a value inside this aggregate",
-                    _locate(rule, binding.result, "AS"),
-                    "give the result a name of its own",
-                ),
-                binding.result,
-            )
+            message = "already has a value inside this aggregate"
+            hint = "give the result a name of its own"
+            yield mistake("E211", message, binding.result, "AS", hint)
         results.add(binding.result)
     outside = set(rule.head.variables())
     for literal in rule.body:
         if literal is not aggregate:
             atom = literal.atom if isinstance(literal, Negation) else literal
             outside |= set(atom.variables())
-    for variable in sorted(
-        (inner - set(aggregate.group) - results) & outside, key=lambda v: v.name
-    ):
-        yield (
-            Diagnostic(
-                "E212",
-                f"?{variable.name} is local to the aggregate, but is used outside it too",
-                _locate(rule, variable),
-                f"add ?{variable.name} after ON to group by it, or rename one of the two",
-            ),
-            variable,
-        )
+    hidden = (inner - set(aggregate.group) - results) & outside
+    for variable in sorted(hidden, key=lambda v: v.name):
+        message = "is local to the aggregate, but is used outside it too"
+        hint = f"add ?{variable.name} after ON to group by it, or rename one of the two"
+        yield mistake("E212", message, variable, None, hint)
 
 
 Type = OneOf["number", "string", "boolean", "term", "any"]
@@ -258,7 +246,7 @@ def _strata(rules: Sequence[Rule], printer: Printer) -> Iterator[Diagnostic]:
 
 
 def _span(rule: Rule, span: Span | None) -> Span:
-    """A place for a message: the span, else the rule's, else the rule printed anew."""
+    """The span of a message: the given one, else that of the rule, else the printed rule."""
     if span is not None:
         return span
     if rule.span is not None:
@@ -268,7 +256,7 @@ def _span(rule: Rule, span: Span | None) -> Span:
 
 
 def _locate(rule: Rule, variable: Variable, after: str | None = None) -> Span:
-    """The first place of a variable in the rule's text (behind the word `after`, if given)."""
+    """The first occurrence of a variable in the text of a rule, behind a word if one is given."""
     whole = _span(rule, None)
     found = after is None
     for token in tokenize(whole.source, [], whole.start, whole.end):

@@ -1,65 +1,51 @@
-"""Literals as Python values and back.
+"""Literals to Python values and back.
 
 Integers are `int`, decimals exact `Fraction`s, floats and doubles `float`, strings `str`, booleans
-`bool`. Other terms, and literals whose text does not fit their datatype, have no value.
+`bool`. Other terms and ill-formed literals have no value.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Literal as OneOf
 
-from corollary.lang.syntax import XSD, Literal, Term
+from corollary.lang import xsd
+from corollary.lang.syntax import Literal, Term
+from corollary.lang.xsd import as_double
+
+__all__ = ["Kind", "Number", "Value", "as_double", "kind_of", "literal_of", "sum_of", "value_of"]
 
 Number = int | Fraction | float
 Value = Number | str | bool
 Kind = OneOf["number", "string", "boolean"]
 
-_INTEGERS = frozenset(
-    XSD + name
-    for name in (
-        *("integer", "long", "int", "short", "byte"),
-        *("nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"),
-        *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
-    )
-)
-_INTEGER = re.compile(r"[+-]?\d+\Z", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)\Z", re.ASCII)
-_DOUBLE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
-_SPECIAL = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _QUOTIENT = Context(prec=28)  # digits of a decimal that does not end, such as an average of thirds
 
 
 def value_of(term: Term) -> Value | None:
-    """The value of a literal, None where it has none.
+    """The value of a literal, None if it has none.
 
-    >>> value_of(Literal("01", XSD + "integer")), value_of(Literal("x", XSD + "integer"))
+    >>> value_of(Literal("01", xsd.INTEGER)), value_of(Literal("x", xsd.INTEGER))
     (1, None)
     """
     if not isinstance(term, Literal) or term.language is not None:
         return None
-    lexical, datatype = term.lexical, term.datatype
-    if datatype == XSD + "string":
-        return lexical
-    lexical = lexical.strip(" \t\r\n")
-    if datatype in _INTEGERS:
-        return _integer(lexical) if _INTEGER.match(lexical) else None
-    if datatype == XSD + "decimal":
-        return _decimal(lexical) if _DECIMAL.match(lexical) else None
-    if datatype in (XSD + "double", XSD + "float"):
-        return float(lexical) if _DOUBLE.match(lexical) else _SPECIAL.get(lexical)
-    if datatype == XSD + "boolean":
-        return _BOOLEANS.get(lexical)
-    return None
+    datatype = term.datatype
+    if datatype == xsd.STRING:
+        return term.lexical
+    lexical = term.lexical.strip(" \t\r\n")
+    if datatype == xsd.BOOLEAN:
+        return xsd.BOOLEANS.get(lexical)
+    # The rule language computes with doubles only.
+    value = xsd.read_number(lexical, xsd.DOUBLE if datatype == xsd.FLOAT else datatype)
+    return Fraction(value) if isinstance(value, Decimal) else value
 
 
 def kind_of(value: Value | None) -> Kind | None:
-    """Values of one kind can be compared with each other.
+    """The kind of a value; values of the same kind are comparable.
 
     >>> kind_of(1), kind_of(0.5), kind_of(True)
     ('number', 'number', 'boolean')
@@ -75,16 +61,8 @@ def kind_of(value: Value | None) -> Kind | None:
             return "number"
 
 
-def as_double(number: Number) -> float:
-    """The nearest double; numbers beyond all doubles become infinite."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
-
-
 def sum_of(numbers: Sequence[Number]) -> Number:
-    """The sum, a double if one of the numbers is; rounded once, so that no order matters.
+    """The sum, a double if one of the numbers is; rounded once, so the order does not matter.
 
     >>> sum_of([1, Fraction(1, 2)]), sum_of([0.1] * 10)
     (Fraction(3, 2), 1.0)
@@ -98,15 +76,6 @@ def sum_of(numbers: Sequence[Number]) -> Number:
         return sum(doubles)
 
 
-def _integer(digits: str) -> int:
-    # int() refuses more than 4,300 digits to bound its quadratic cost; such numbers are real here.
-    return int(digits) if len(digits) <= 4000 else int(Decimal(digits))
-
-
-def _decimal(digits: str) -> Fraction:
-    return Fraction(Decimal(digits))
-
-
 def literal_of(value: Value) -> Literal:
     """The canonical literal of a value.
 
@@ -115,38 +84,21 @@ def literal_of(value: Value) -> Literal:
     """
     match value:
         case bool():
-            return Literal("true" if value else "false", XSD + "boolean")
+            return Literal("true" if value else "false", xsd.BOOLEAN)
         case int():
-            return Literal(format(Decimal(value), "f"), XSD + "integer")
+            return Literal(xsd.integer_text(value), xsd.INTEGER)
         case Fraction():
-            return Literal(_decimal_text(value), XSD + "decimal")
+            return Literal(xsd.decimal_text(_quotient(value)), xsd.DECIMAL)
         case float():
-            return Literal(_double_text(value), XSD + "double")
+            return Literal(xsd.double_text(value), xsd.DOUBLE)
         case str():
             return Literal(value)
 
 
-def _decimal_text(value: Fraction) -> str:
+def _quotient(value: Fraction) -> Decimal:
+    """The decimal that equals a fraction, or 28 digits of one that does not end."""
     # A fraction that ends has as many decimals as its denominator has factors 2 or 5.
     digits = value.numerator.bit_length() // 3 + value.denominator.bit_length() + 2
-    exact = Context(prec=max(28, digits))
-    quotient = exact.divide(Decimal(value.numerator), Decimal(value.denominator))
-    if Fraction(quotient) != value:
-        quotient = _QUOTIENT.divide(Decimal(value.numerator), Decimal(value.denominator))
-    text = format(quotient, "f")
-    if "." not in text:
-        return text + ".0"
-    text = text.rstrip("0")
-    return text + "0" if text.endswith(".") else text
-
-
-def _double_text(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "INF" if value > 0 else "-INF"
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
-    assert isinstance(exponent, int), "finite"
-    text = "".join(map(str, digits)).rstrip("0") or "0"
-    exponent = exponent + len(digits) - 1 if value else 0
-    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{exponent}"
+    numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
+    quotient = Context(prec=max(28, digits)).divide(numerator, denominator)
+    return quotient if Fraction(quotient) == value else _QUOTIENT.divide(numerator, denominator)

@@ -1,8 +1,8 @@
-"""Functions of terms over columns, as a database calls them: many rows at once.
+"""Vectorized evaluation of expressions: the functions that DuckDB calls with whole columns.
 
-An expression is evaluated once for each distinct row of its inputs. Comparisons of numbers, IRIs
-and strings, which filters are mostly made of, are decided by arrays of kinds and numbers of terms,
-found out once for each term.
+An expression is evaluated once per distinct row of its inputs. Comparisons of numbers, IRIs and
+strings, the bulk of all filters, are decided by arrays of term kinds and numeric values, which are
+computed once per term.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,36 +20,24 @@ import pyarrow.compute as pc
 from corollary.core.dictionary import Dictionary
 from corollary.core.terms import term_of, text_of
 from corollary.lang.syntax import XSD, Constant
-from corollary.query.aggregates import AGGREGATES
+from corollary.lang.xsd import DECIMAL, DOUBLE, FLOAT, INTEGER, INTEGERS
 from corollary.query.expressions import Expression, Row
-from corollary.query.functions import arithmetic
+from corollary.query.functions import AGGREGATES, arithmetic
 from corollary.query.plan import Call, Kind
-from corollary.query.values import (
-    DECIMAL,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    INTEGERS,
-    Fault,
-    Value,
-    literal_number,
-    sort_key,
-    text,
-    truth,
-)
+from corollary.query.values import Fault, Value, literal_number, sort_key, text, truth
 
 Ids = npt.NDArray[np.int64]
 
-_REMEMBERED = 1 << 18  # terms and results that are kept
-# Kinds of terms, as far as comparisons are decided by them; 0: nobody asked yet.
+_CACHE_SIZE = 1 << 18  # cached terms and results
+# Kinds of terms that comparisons distinguish; 0: not computed yet.
 _NODE, _STRING, _NUMBER, _OTHER, _INTEGER = 1, 2, 3, 4, 5
 _TYPED = re.compile(r'"([^"\\]*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>")
-_OWN, _UNKNOWN = -1, -2  # in the place of ids: of terms that the data lack
+_OWN, _UNKNOWN = -1, -2  # stand-ins for the ids of terms that the data lack
 _LARGEST_SUM = 2.0**62
-_EXACT_DIGITS = 15  # doubles tell apart all decimals of so many digits
-# Most literals that are compared are like this, and Arrow reads them together.
+_EXACT_DIGITS = 15  # doubles distinguish all decimals of this many digits
+# The most frequent literals in comparisons; Arrow parses them in bulk.
 _PLAIN_INTEGER = rf'^"(?P<digits>-?[0-9]{{1,15}})"\^\^<{re.escape(XSD)}integer>$'
-_ORDERINGS: dict[str, Callable[[Any, Any], Any]] = {
+_ORDERINGS: dict[str, Callable[[Any, Any], npt.NDArray[np.bool_]]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -60,7 +48,7 @@ _ORDERINGS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Lookup:
-    """Terms by ids: those of the dictionary, and the query's own, which are negative."""
+    """Maps ids to terms: those of the dictionary, and negative ids of the query's constants."""
 
     def __init__(self, dictionary: Dictionary, constants: Sequence[Constant]) -> None:
         self.dictionary = dictionary
@@ -69,34 +57,34 @@ class Lookup:
 
     def terms(self, ids: Sequence[int | None]) -> list[Constant | None]:
         """The terms of ids."""
-        known = self._terms
-        missing = list({i for i in ids if i is not None and i not in known})
+        cache = self._terms
+        missing = list({i for i in ids if i is not None and i not in cache})
         if missing:
-            if len(known) > _REMEMBERED:
-                known.clear()
+            if len(cache) > _CACHE_SIZE:
+                cache.clear()
                 missing = list({i for i in ids if i is not None})
             stored = [i for i in missing if i >= 0]
             texts = self.dictionary.texts(np.array(stored, np.int64)).to_pylist()
-            known.update(zip(stored, map(term_of, texts), strict=True))
-            known.update((i, self.constants[-1 - i]) for i in missing if i < 0)
-        return [None if i is None else known[i] for i in ids]
+            cache.update(zip(stored, map(term_of, texts), strict=True))
+            cache.update((i, self.constants[-1 - i]) for i in missing if i < 0)
+        return [None if i is None else cache[i] for i in ids]
 
     def texts(self, ids: pa.Array) -> pa.Array:
-        """The texts of ids, null where they are."""
+        """The texts of ids; null stays null."""
         stored = self.dictionary.texts_from(0)
         if not self.constants:
             return stored.take(ids)
-        own = pa.array([text_of(term) for term in self.constants], pa.large_string())
-        mine = pc.less(ids, 0)
-        nothing = pa.scalar(None, pa.int64())
+        constants = pa.array([text_of(term) for term in self.constants], pa.large_string())
+        is_constant = pc.less(ids, 0)
+        null = pa.scalar(None, pa.int64())
         return pc.coalesce(
-            stored.take(pc.if_else(mine, nothing, ids)),
-            own.take(pc.if_else(mine, pc.subtract(-1, ids), nothing)),
+            stored.take(pc.if_else(is_constant, null, ids)),
+            constants.take(pc.if_else(is_constant, pc.subtract(-1, ids), null)),
         )
 
 
 class Kinds:
-    """What comparisons ask of the terms of a dictionary, found out once for each."""
+    """Kinds and numeric values of dictionary terms, computed once per term."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
@@ -104,31 +92,31 @@ class Kinds:
         self._numbers = np.zeros(0, np.float64)
 
     def of(self, ids: Ids) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float64]]:
-        """The kinds of the dictionary's terms, and the numbers of those that are some."""
+        """The kinds of terms, and the values of those that are numbers."""
         if len(self._kinds) < len(self._dictionary):
             room = len(self._dictionary) + len(self._kinds) // 2
             self._kinds = np.concatenate([self._kinds, np.zeros(room - len(self._kinds), np.int8)])
             self._numbers = np.concatenate([self._numbers, np.zeros(room - len(self._numbers))])
         kinds = self._kinds[ids]
         if not kinds.all():
-            self._find(np.unique(ids[kinds == 0]))
+            self._classify(np.unique(ids[kinds == 0]))
             kinds = self._kinds[ids]
         return kinds, self._numbers[ids]
 
-    def _find(self, ids: Ids) -> None:
+    def _classify(self, ids: Ids) -> None:
         texts = self._dictionary.texts(ids)
         digits = pc.struct_field(pc.extract_regex(texts, _PLAIN_INTEGER), "digits")
         plain = pc.is_valid(digits).to_numpy(zero_copy_only=False)
         self._kinds[ids[plain]] = _INTEGER
         self._numbers[ids[plain]] = digits.drop_null().cast(pa.int64()).to_numpy()
         others = texts.filter(pc.invert(pa.array(plain))).to_pylist()
-        found = [kind_of(text) for text in others]
-        self._kinds[ids[~plain]] = [kind for kind, _ in found]
-        self._numbers[ids[~plain]] = [number for _, number in found]
+        described = [kind_of(text) for text in others]
+        self._kinds[ids[~plain]] = [kind for kind, _ in described]
+        self._numbers[ids[~plain]] = [number for _, number in described]
 
 
 def kind_of(text: str) -> tuple[int, float]:
-    """The kind of a term, and its number if a double tells it from all others.
+    """The kind of a term, and its numeric value if a double represents it uniquely.
 
     >>> kind_of("<a>"), kind_of('"x"'), kind_of('"x"@en')
     ((1, 0.0), (2, 0.0), (4, 0.0))
@@ -150,66 +138,78 @@ def kind_of(text: str) -> tuple[int, float]:
     return _OTHER, 0.0
 
 
+class Operand(NamedTuple):
+    """One side of a comparison, row by row."""
+
+    ids: Ids
+    kinds: npt.NDArray[np.int8]
+    numbers: npt.NDArray[np.float64]
+
+    def are_numbers(self) -> npt.NDArray[np.bool_]:
+        numbers: npt.NDArray[np.bool_] = (self.kinds == _NUMBER) | (self.kinds == _INTEGER)
+        return numbers
+
+
 class Evaluator:
-    """A call as a function of columns."""
+    """Evaluates a call over columns."""
 
     def __init__(self, call: Call, lookup: Lookup, kinds: Kinds) -> None:
         self._call = call
         self._lookup = lookup
         self._kinds = kinds
-        self._known: dict[Any, Any] = {}
+        self._cache: dict[Any, Any] = {}
         self._now = ""
         self._compares = None if call.expression is None else call.expression.compares
 
     def __call__(self, *columns: pa.ChunkedArray) -> pa.Array:
-        """The results of all rows, null where there is none."""
+        """One result per row; null where evaluation is an error."""
         call = self._call
         arrays = [column.combine_chunks() for column in columns]
-        kind = pa.bool_() if call.wanted == "condition" else pa.string()
-        if call.wanted == "aggregate":
-            return pa.array(self._aggregated(arrays[0]), kind)
-        if self._compares is not None and call.wanted == "condition":
-            return self._compared(arrays)
+        kind = pa.bool_() if call.result == "condition" else pa.string()
+        if call.result == "aggregate":
+            return pa.array(self._aggregate(arrays[0]), kind)
+        if self._compares is not None and call.result == "condition":
+            return self._compare(arrays)
         if len(arrays) == 1 and not call.volatile:
             distinct = arrays[0].dictionary_encode()
-            results = pa.array(self._rows([distinct.dictionary.to_pylist()]), kind)
+            results = pa.array(self._evaluate_rows([distinct.dictionary.to_pylist()]), kind)
             if distinct.null_count:
-                nothing = pa.array(self._rows([[None]]), kind)
+                unbound = pa.array(self._evaluate_rows([[None]]), kind)
                 indices = pc.fill_null(distinct.indices, len(results))
-                return pa.concat_arrays([results, nothing]).take(indices)
+                return pa.concat_arrays([results, unbound]).take(indices)
             return results.take(distinct.indices)
-        return pa.array(self._rows([array.to_pylist() for array in arrays]), kind)
+        return pa.array(self._evaluate_rows([array.to_pylist() for array in arrays]), kind)
 
-    def _rows(self, columns: Sequence[Sequence[Any]]) -> list[Any]:
-        """The results of rows that are given by columns."""
-        result = RESULTS[self._call.wanted]
+    def _evaluate_rows(self, columns: Sequence[Sequence[Any]]) -> list[Any]:
+        """Evaluate row by row; each distinct row once."""
+        convert = RESULTS[self._call.result]
         expression = self._call.expression
         function: Callable[[Row], Value] = (
-            (lambda row: bound(row[0])) if expression is None else expression.function
+            (lambda row: require_bound(row[0])) if expression is None else expression.function
         )
         values = [
             self._values(column, kind)
             for column, kind in zip(columns, self._call.kinds, strict=True)
         ]
-        volatile, known = self._call.volatile, self._known
-        if len(known) > _REMEMBERED or (expression is not None and self._is_late(expression)):
-            known.clear()
-        found = []
+        volatile, cache = self._call.volatile, self._cache
+        if len(cache) > _CACHE_SIZE or (expression is not None and self._is_stale(expression)):
+            cache.clear()
+        results = []
         for row, key in zip(zip(*values, strict=True), zip(*columns, strict=True), strict=True):
-            if not volatile and key in known:
-                found.append(known[key])
+            if not volatile and key in cache:
+                results.append(cache[key])
                 continue
             try:
-                done = result(function(row))
+                value = convert(function(row))
             except (Fault, ArithmeticError):
-                done = None
+                value = None
             if not volatile:
-                known[key] = done
-            found.append(done)
-        return found
+                cache[key] = value
+            results.append(value)
+        return results
 
-    def _is_late(self, expression: Expression) -> bool:
-        """Whether what is known was found out for another time."""
+    def _is_stale(self, expression: Expression) -> bool:
+        """Whether cached results belong to an earlier NOW()."""
         before, self._now = self._now, expression.clock.now if expression.timed else ""
         return before != self._now
 
@@ -220,72 +220,70 @@ class Evaluator:
             return [None if cell is None else term_of(cell) for cell in column]
         return column
 
-    def _compared(self, arrays: Sequence[pa.Array]) -> pa.Array:
-        """A comparison of two terms: by arrays where their kinds decide it."""
-        assert self._compares is not None, "it is asked of comparisons"
+    def _compare(self, arrays: Sequence[pa.Array]) -> pa.Array:
+        """Compare two terms: vectorized where their kinds decide, else row by row."""
+        assert self._compares is not None, "only comparisons get here"
         sign, sides = self._compares
         if not all(kind == "id" for kind in self._call.kinds):
-            return pa.array(self._rows([a.to_pylist() for a in arrays]), pa.bool_())
-        size, known = len(arrays[0]), len(self._lookup.dictionary)
-        bound = np.ones(size, bool)
-        ids: list[Ids] = []
-        kinds: list[npt.NDArray[np.int8]] = []
-        numbers: list[npt.NDArray[np.float64]] = []
-        for side in sides:
-            if isinstance(side, int):
-                array = arrays[side]
-                if array.null_count:
-                    bound &= array.is_valid().to_numpy(zero_copy_only=False)
-                column = pc.fill_null(array, 0).to_numpy()
-                # The query's own terms are few, and compared one by one.
-                own = (column < 0) | (column >= known)
-                found, values = self._kinds.of(np.where(own, 0, column)) if known else (
-                    np.zeros(size, np.int8), np.zeros(size))  # fmt: skip
-                kinds.append(np.where(own, _OTHER, found).astype(np.int8))
-                numbers.append(values)
-                ids.append(np.where(own, _OWN, column))
-            else:
-                kind, value = kind_of(text_of(side))
-                term_id = self._lookup.dictionary.find(side)
-                kinds.append(np.full(size, kind, np.int8))
-                numbers.append(np.full(size, value))
-                ids.append(np.full(size, _UNKNOWN if term_id is None else term_id, np.int64))
-        are_numbers = np.logical_and(*((k == _NUMBER) | (k == _INTEGER) for k in kinds))
-        results = _ORDERINGS[sign](*numbers)
+            return pa.array(self._evaluate_rows([a.to_pylist() for a in arrays]), pa.bool_())
+        bound = np.ones(len(arrays[0]), bool)
+        for array in arrays:
+            if array.null_count:
+                bound &= array.is_valid().to_numpy(zero_copy_only=False)
+        one, two = (self._operand(side, arrays) for side in sides)
+        are_numbers = one.are_numbers() & two.are_numbers()
+        results = _ORDERINGS[sign](one.numbers, two.numbers)
         decided = are_numbers
         if sign in ("=", "!="):
-            # One is an IRI or blank node, or both are known and not both numbers: then terms are
-            # equal or not. What has no id differs from all that have one.
-            (left, right), one_other = kinds, (kinds[0] == _OTHER) | (kinds[1] == _OTHER)
-            decided = ~one_other | (left == _NODE) | (right == _NODE)
-            same = ids[0] == ids[1]
+            # If one is an IRI or blank node, or both are known and not both numbers, term identity
+            # decides. A term without an id differs from all terms with one.
+            are_known = (one.kinds != _OTHER) & (two.kinds != _OTHER)
+            decided = are_known | (one.kinds == _NODE) | (two.kinds == _NODE)
+            same = one.ids == two.ids
             results = np.where(are_numbers, results, same if sign == "=" else ~same)
-        left_over = np.flatnonzero(bound & ~decided)
+        undecided = np.flatnonzero(bound & ~decided)
         results = results.astype(bool)
-        if len(left_over):
-            chosen = [a.take(pa.array(left_over)).to_pylist() for a in arrays]
-            answers = self._rows(chosen)
-            results[left_over] = [bool(one) for one in answers]
-            bound[left_over] = [one is not None for one in answers]
+        if len(undecided):
+            chosen = [a.take(pa.array(undecided)).to_pylist() for a in arrays]
+            outcomes = self._evaluate_rows(chosen)
+            results[undecided] = [bool(outcome) for outcome in outcomes]
+            bound[undecided] = [outcome is not None for outcome in outcomes]
         return pa.array(results, mask=~bound)
 
-    def _aggregated(self, lists: pa.Array) -> list[str | None]:
+    def _operand(self, side: int | Constant, arrays: Sequence[pa.Array]) -> Operand:
+        """One side of a comparison: a column, or a constant in all rows."""
+        size, dictionary = len(arrays[0]), self._lookup.dictionary
+        if not isinstance(side, int):
+            kind, number = kind_of(text_of(side))
+            term_id = dictionary.find(side)
+            ids = np.full(size, _UNKNOWN if term_id is None else term_id, np.int64)
+            return Operand(ids, np.full(size, kind, np.int8), np.full(size, number))
+        column = pc.fill_null(arrays[side], 0).to_numpy()
+        # The query's constants are few; compare them row by row.
+        is_own = (column < 0) | (column >= len(dictionary))
+        ids = np.where(is_own, _OWN, column)
+        if not len(dictionary):
+            return Operand(ids, np.full(size, _OTHER, np.int8), np.zeros(size))
+        kinds, numbers = self._kinds.of(np.where(is_own, 0, column))
+        return Operand(ids, np.where(is_own, _OTHER, kinds).astype(np.int8), numbers)
+
+    def _aggregate(self, lists: pa.Array) -> list[str | None]:
         function, separator = AGGREGATES[self._call.aggregate], self._call.separator
         kind = self._call.kinds[0]
-        sums = self._sums(lists) if kind == "id" else None
+        sums = self._integer_sums(lists) if kind == "id" else None
         if sums is not None:
             return sums
-        found: list[str | None] = []
+        results: list[str | None] = []
         for members in lists.to_pylist():
             try:
                 values = self._values([m for m in members or () if m is not None], kind)
-                found.append(text(function([v for v in values if v is not None], separator)))
+                results.append(text(function([v for v in values if v is not None], separator)))
             except (Fault, ArithmeticError):
-                found.append(None)
-        return found
+                results.append(None)
+        return results
 
-    def _sums(self, lists: pa.Array) -> list[str | None] | None:
-        """SUM and AVG of nothing but integers, where no sum is too large for an array."""
+    def _integer_sums(self, lists: pa.Array) -> list[str | None] | None:
+        """SUM and AVG of integers only; None if other terms occur or a sum may overflow."""
         ids = lists.flatten()
         if self._call.aggregate not in ("SUM", "AVG") or ids.null_count or lists.null_count:
             return None
@@ -304,7 +302,8 @@ class Evaluator:
         return [text(arithmetic("/", total, number)) for total, number in pairs]
 
 
-def bound(value: Value | None) -> Value:
+def require_bound(value: Value | None) -> Value:
+    """The value itself; raises `Fault` if it is unbound."""
     if value is None:
         raise Fault
     return value

@@ -1,12 +1,11 @@
-"""A connection to DuckDB that signals can interrupt, and that survives a fork.
+"""A DuckDB connection that signals can interrupt, and that is safe to fork.
 
-Python handles signals in the main thread, between two instructions; a query that runs there would
-have to end first. So the main thread waits while another thread runs the query, and calls
-`interrupt` when something (Ctrl-C, a limit) raises in it.
+Python runs signal handlers in the main thread, between two instructions, so a query on the main
+thread would block them. A worker thread runs the query instead; the main thread waits, and calls
+`interrupt` when an exception (Ctrl-C, a limit) is raised in it.
 
-DuckDB's threads do not exist in a child process after `fork`, where the parent's connection would
-wait for them forever: `is_usable` says so, and `abandon` drops such a connection without closing
-it.
+After `fork`, DuckDB's threads do not exist in the child, and the parent's connection would wait for
+them forever. `is_usable` detects this, and `abandon` drops such a connection without closing it.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ from corollary.query.spill import SpillFolder
 
 R = TypeVar("R")
 
-_AGAIN = 0.05  # seconds after which a query that goes on is interrupted again
-_LEAST = 32 << 20  # bytes that DuckDB may always use
+_INTERRUPT_INTERVAL = 0.05  # seconds between interrupts of a query that keeps running
+_MIN_MEMORY = 32 << 20  # bytes that DuckDB may always use
 
 
 class Connection:
-    """One database in memory, with threads, a limit for memory, and a private spill folder."""
+    """An in-memory database with a thread count, a memory limit and a private spill folder."""
 
     def __init__(self, threads: int, memory: int | None) -> None:
         folder = SpillFolder()
         config: dict[str, Any] = {"threads": threads, "temp_directory": str(folder.path / "files")}
         if memory is not None:
-            config["memory_limit"] = f"{max(memory, _LEAST)}B"
+            config["memory_limit"] = f"{max(memory, _MIN_MEMORY)}B"
         self.duckdb = duckdb.connect(":memory:", config=config)
         self._process = os.getpid()
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         weakref.finalize(self, _close, self.duckdb, self._jobs, folder, self._process)
         threading.Thread(
-            target=_serve, args=(self._jobs,), name="corollary-query", daemon=True
+            target=_run_jobs, args=(self._jobs,), name="corollary-query", daemon=True
         ).start()
 
     def is_usable(self) -> bool:
@@ -54,16 +53,16 @@ class Connection:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.duckdb))
 
     def execute(self, sql: str) -> None:
-        """Run a statement that has no result."""
+        """Run a statement and discard its result."""
         self.run(lambda: self.duckdb.execute(sql))
 
     def run(self, work: Callable[[], R]) -> R:
-        """Call a function that uses the connection; an exception in this thread interrupts it."""
+        """Call a function on the connection; an exception in the main thread interrupts it."""
         if threading.current_thread() is not threading.main_thread():
-            return work()  # no signal arrives here
+            return work()  # signals arrive in the main thread only
         results: list[R] = []
         errors: list[BaseException] = []
-        ended = threading.Event()
+        finished = threading.Event()
 
         def target() -> None:
             try:
@@ -71,11 +70,11 @@ class Connection:
             except BaseException as error:
                 errors.append(error)
             finally:
-                ended.set()
+                finished.set()
 
         try:
             self._jobs.put(target)
-            ended.wait()
+            finished.wait()
         except BaseException:
             self._interrupt()
             raise
@@ -84,25 +83,25 @@ class Connection:
         return results[0]
 
     def _interrupt(self) -> None:
-        """End the query of the other thread, if it has begun, whatever signals arrive meanwhile."""
+        """Interrupt the query of the worker thread until it ends, ignoring further signals."""
         idle = threading.Event()
-        asked = False
+        queued = False
         while not idle.is_set():
             try:
-                if not asked:
-                    self._jobs.put(idle.set)  # runs when the other thread has ended its query
-                    asked = True
+                if not queued:
+                    self._jobs.put(idle.set)  # runs when the worker has finished its query
+                    queued = True
                 self.duckdb.interrupt()
-                idle.wait(_AGAIN)
+                idle.wait(_INTERRUPT_INTERVAL)
             except BaseException:
                 continue
 
 
-def _serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
-    """What the other thread does: one query after the other."""
+def _run_jobs(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
+    """The loop of the worker thread: run one query after another."""
     while (job := jobs.get()) is not None:
         job()
-        del job  # and what its query refers to
+        del job  # release what the query refers to
 
 
 def _close(

@@ -1,8 +1,8 @@
-"""In what DuckDB's SQL and Spark's differ, all of it.
+"""SQL dialects: every difference between DuckDB's SQL and Spark's.
 
-DuckDB runs in this process, so that its functions see ids and look terms up in the dictionary, and
-every property is a table. Spark's run elsewhere: they see texts, which are joined from the table of
-terms, and patterns are parts of one table of triples.
+DuckDB runs in this process: its functions take ids and look terms up in the dictionary, and every
+property is a table. Spark functions run on executors: they take texts, which are joined from the
+table of terms, and patterns select from one table of triples.
 """
 
 from __future__ import annotations
@@ -12,45 +12,40 @@ from typing import Protocol
 
 from corollary.query.plan import Closure, Plan, Scan
 
-TEXT_OF = "term_text"  # DuckDB's function from ids to texts
+TEXT_OF = "term_text"  # the DuckDB function that maps ids to texts
 
 
 class Dialect(Protocol):
-    """What the translation asks of a database."""
+    """The parts of SQL that depend on the database."""
 
     sees_ids: bool  # whether functions take ids
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
-        """The table of a pattern, and its columns by the place in the triple that they hold."""
-        ...
+        """The table of a pattern, and its columns by position in the triple."""
 
-    def texts(self, sql: str, columns: Sequence[str]) -> tuple[str, list[str]]:
-        """A SELECT with texts for ids, to be named r, and how to refer to the texts."""
-        ...
+    def texts(self, sql: str, columns: Sequence[str], alias: str) -> tuple[str, list[str]]:
+        """Add the texts of id columns to a SELECT; returns it and, by its alias, the texts."""
 
-    def collected(self, column: str, *, distinct: bool) -> str:
-        """All values of a group as a list."""
-        ...
+    def collect(self, column: str, *, distinct: bool) -> str:
+        """Aggregate the values of a group to a list."""
 
     def row_number(self) -> str:
-        """A number that each row has alone."""
-        ...
+        """A unique number per row."""
 
     def closure(self, plan: Plan, name: str, edges: str, start: str | None) -> str:
-        """A SELECT of the pairs (s, o) that one or more edges connect."""
-        ...
+        """A SELECT of the transitive closure (s, o) of edges."""
 
 
 class DuckDBDialect:
-    """DuckDB's."""
+    """DuckDB SQL over tables per property and class."""
 
     sees_ids = True
 
-    def __init__(self, type_id: int | None) -> None:
-        self._type = type_id  # of rdf:type, if the data know it
+    def __init__(self, type_id: int | None = None) -> None:
+        self._type = type_id  # id of rdf:type; None if the data lack it
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
-        """A table of its own for each property and class."""
+        """One table per property and class."""
         name = table_name(scan, self._type)
         if scan.property is None:
             return name, {0: "s", 1: "p", 2: "o"}
@@ -58,20 +53,20 @@ class DuckDBDialect:
             return name, {0: "s"}
         return name, {0: "s", 2: "o"}
 
-    def texts(self, sql: str, columns: Sequence[str]) -> tuple[str, list[str]]:
-        """A function does it."""
-        return sql, [f"{TEXT_OF}(r.{column})" for column in columns]
+    def texts(self, sql: str, columns: Sequence[str], alias: str) -> tuple[str, list[str]]:
+        """Call a function."""
+        return sql, [f"{TEXT_OF}({alias}.{column})" for column in columns]
 
-    def collected(self, column: str, *, distinct: bool) -> str:
-        """`list` keeps what is unbound."""
+    def collect(self, column: str, *, distinct: bool) -> str:
+        """`list` keeps NULL."""
         return f"list({'DISTINCT ' if distinct else ''}{column})"
 
     def row_number(self) -> str:
-        """By a window."""
+        """A window function."""
         return "row_number() OVER ()"
 
     def closure(self, plan: Plan, name: str, edges: str, start: str | None) -> str:
-        """A recursive query."""
+        """A recursive common table expression."""
         first = f"SELECT s, o FROM ({edges}) AS e"
         if start is not None:
             first += f" WHERE e.s IN ({start})"
@@ -81,67 +76,63 @@ class DuckDBDialect:
         )
 
 
-class HybridDialect(DuckDBDialect):
-    """DuckDB's where answers are derived when asked for: a table of its own for each pattern."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-
-    def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
-        """A table that holds the answers to this pattern of this query."""
-        return answers_name(plan, scan), {0: "s", 1: "p", 2: "o"}
-
-
 class SparkDialect:
-    """Spark's, over the views `triples` (s, p, o) and `terms` (id, term)."""
+    """Spark SQL over the views `triples` (s, p, o) and `terms` (id, term)."""
 
     sees_ids = False
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
-        """Part of the triples."""
+        """Select the triples of a property."""
         columns = {0: "s", 1: "p", 2: "o"}
         if scan.property is None:
             return "triples", columns
         return f"(SELECT s, o FROM triples WHERE p = {scan.property})", {0: "s", 2: "o"}
 
-    def texts(self, sql: str, columns: Sequence[str]) -> tuple[str, list[str]]:
-        """A join for each."""
-        joins, names = [], []
-        for number, column in enumerate(columns):
-            names.append(f"{column}_text")
-            joins.append(f" LEFT JOIN terms AS t{number} ON t{number}.id = q.{column}")
-        added = "".join(f", t{n}.term AS {name}" for n, name in enumerate(names))
-        return f"SELECT q.*{added} FROM ({sql}) AS q{''.join(joins)}", [f"r.{n}" for n in names]
+    def texts(self, sql: str, columns: Sequence[str], alias: str) -> tuple[str, list[str]]:
+        """Join the table of terms once per column."""
+        added = "".join(f", t{n}.term AS {column}_text" for n, column in enumerate(columns))
+        joins = "".join(
+            f" LEFT JOIN terms AS t{n} ON t{n}.id = q.{column}" for n, column in enumerate(columns)
+        )
+        texts = [f"{alias}.{column}_text" for column in columns]
+        return f"SELECT q.*{added} FROM ({sql}) AS q{joins}", texts
 
-    def collected(self, column: str, *, distinct: bool) -> str:
-        """`collect_list` leaves out what is unbound."""
+    def collect(self, column: str, *, distinct: bool) -> str:
+        """`collect_list` ignores NULL."""
         return f"{'collect_set' if distinct else 'collect_list'}({column})"
 
     def row_number(self) -> str:
-        """Without bringing the rows together."""
+        """Unique without a shuffle, but not consecutive."""
         return "monotonically_increasing_id()"
 
     def closure(self, plan: Plan, name: str, edges: str, start: str | None) -> str:
-        """Computed round by round, before the query."""
+        """Register a closure that is computed before the query."""
         plan.closures.append(Closure(name, edges, start))
         return f"SELECT s, o FROM {name}"
 
 
-class HybridSparkDialect(SparkDialect):
-    """Spark's where answers are derived when asked for: a view for each pattern."""
+class _AnswerTables:
+    """Hybrid mode: one table of answers per pattern."""
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
-        """The answers to this pattern of this query."""
         return answers_name(plan, scan), {0: "s", 1: "p", 2: "o"}
 
 
+class HybridDialect(_AnswerTables, DuckDBDialect):
+    """DuckDB SQL in hybrid mode."""
+
+
+class HybridSparkDialect(_AnswerTables, SparkDialect):
+    """Spark SQL in hybrid mode."""
+
+
 def answers_name(plan: Plan, scan: Scan) -> str:
-    """The table of a pattern's answers."""
+    """The table of answers to a pattern of a plan."""
     return f"answers_{plan.number}_{plan.scans.index(scan)}"
 
 
 def table_name(scan: Scan, type_id: int | None) -> str:
-    """DuckDB's table for a pattern."""
+    """The DuckDB table that a pattern reads."""
     if scan.property is None:
         return "triples"
     if scan.property < 0:

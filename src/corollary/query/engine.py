@@ -1,130 +1,217 @@
-"""`QueryEngine`: text in, answer out; what was parsed and translated is kept (`Planner`)."""
+"""`QueryEngine` answers SPARQL queries; its `Planner` caches their plans."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from corollary.core.terms import term_of, text_of
+from corollary.lang.syntax import TRIPLE_COLUMNS, Constant
 from corollary.query.dialect import Dialect
-from corollary.query.graphs import constructed, described
+from corollary.query.expressions import Clock
 from corollary.query.parse import Parsed, parse
-from corollary.query.plan import Plan, Scan
+from corollary.query.plan import Column, Plan
+from corollary.query.relations import Terms
 from corollary.query.results import Solutions, TripleTable
-from corollary.query.terms import Terms
 from corollary.query.translate import translate
 
-_KEPT = 256  # plans
+if TYPE_CHECKING:
+    from corollary.query.database import AnswerSource, DuckDBRunner
+
+_PLAN_CACHE_SIZE = 256  # plans
 
 
-class Planned(Protocol):
-    """What plans are made for: DuckDB, or Spark."""
+class PlanTarget(Protocol):
+    """A database that plans are translated for: DuckDB or Spark."""
 
     def refresh(self) -> None:
-        """See to it that the dictionary has what there are triples of."""
-        ...
+        """Make sure that the dictionary has every property and class of the triples."""
 
     @property
     def dialect(self) -> Dialect:
-        """How it wants its SQL."""
-        ...
+        """The SQL dialect."""
 
     def explain(self, plan: Plan) -> str:
-        """How a plan is carried out."""
-        ...
+        """The physical plan of the database."""
 
     def forget(self, plan: Plan) -> None:
-        """Drop what was made for a plan."""
-        ...
-
-
-class Runner(Planned, Protocol):
-    """What runs plans in this process."""
-
-    def run(self, plan: Plan) -> pa.Table:
-        """The solutions of a plan: ids and texts, a column for each of its columns."""
-        ...
-
-    def texts(self, ids: pa.Array) -> pa.Array:
-        """The texts of ids that the last plan has given."""
-        ...
-
-    def describing(self, subjects: Sequence[int]) -> Sequence[Scan]:
-        """The patterns that find all triples of subjects."""
-        ...
+        """Drop the functions and tables of a plan."""
 
 
 class Planner:
-    """Parses and translates queries, once each."""
+    """Parses and translates queries, with a cache of plans."""
 
-    def __init__(self, runner: Planned, dictionary: Terms) -> None:
-        self._planned = runner
+    def __init__(self, runner: PlanTarget, dictionary: Terms) -> None:
+        self._target = runner
         self._dictionary = dictionary
         self._plans: OrderedDict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, int]]
         self._plans = OrderedDict()
-        self._made = 0
+        self._plan_count = 0
 
     def plan(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> Plan:
-        """The plan of a query, translated once."""
-        self._planned.refresh()
+        """The plan of a query, from the cache if possible."""
+        self._target.refresh()
         key = text, tuple(sorted(prefixes.items()))
-        found = self._plans.get(key)
-        if found is not None:
+        cached = self._plans.get(key)
+        if cached is not None:
             self._plans.move_to_end(key)
-            plan, terms = found
-            # A constant that was unknown may be known by now, and would have another number.
+            plan, terms = cached
+            # A constant that the data lacked may have an id by now.
             if not plan.constants or terms == len(self._dictionary):
                 return plan
-            self._planned.forget(plan)
-        self._made += 1
-        plan = self._translated(parse(text, prefixes, name), self._made)
+            self._target.forget(plan)
+        self._plan_count += 1
+        plan = self._translate(parse(text, prefixes, name), self._plan_count)
         self._plans[key] = plan, len(self._dictionary)
-        if len(self._plans) > _KEPT:
+        if len(self._plans) > _PLAN_CACHE_SIZE:
             _, (oldest, _) = self._plans.popitem(last=False)
-            self._planned.forget(oldest)
+            self._target.forget(oldest)
         return plan
 
-    def _translated(self, parsed: Parsed, number: int) -> Plan:
-        return translate(parsed, self._planned.dialect, self._dictionary, number)
+    def _translate(self, parsed: Parsed, number: int) -> Plan:
+        return translate(parsed, self._target.dialect, self._dictionary, number)
 
     def explain(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> str:
-        """The SQL of a query, and how it is carried out."""
+        """The SQL of a query and the physical plan of the database."""
         plan = self.plan(text, prefixes, name)
-        return f"{plan.sql}\n\n{self._planned.explain(plan)}"
+        return f"{plan.sql}\n\n{self._target.explain(plan)}"
 
 
 class QueryEngine(Planner):
-    """Answers SPARQL queries over what a runner holds."""
+    """Answers SPARQL queries over the triples of a runner."""
 
-    def __init__(self, runner: Runner, dictionary: Terms) -> None:
+    def __init__(self, runner: DuckDBRunner[AnswerSource], dictionary: Terms) -> None:
         super().__init__(runner, dictionary)
         self._runner = runner
 
     def query(
         self, text: str, prefixes: Mapping[str, str], name: str = "<query>"
     ) -> Solutions | TripleTable | bool:
-        """The answer: a table, or for ASK whether there is a solution."""
+        """Answer a query: a table, or for ASK, whether there is a solution."""
         return self.answer(self.plan(text, prefixes, name))
 
     def answer(self, plan: Plan) -> Solutions | TripleTable | bool:
         """Run a plan."""
         plan.clock.start()
-        found = self._runner.run(plan)
+        result = self._runner.run(plan)
         if plan.form == "ASK":
-            return bool(found.num_rows > 0)
+            return bool(result.num_rows > 0)
         columns = {}
-        for variable, column, kept in zip(
-            plan.variables, found.columns, plan.columns, strict=False
+        for variable, column, plan_column in zip(
+            plan.variables, result.columns, plan.columns, strict=False
         ):
             array = column.combine_chunks()
-            if kept.kind == "id":
+            if plan_column.kind == "id":
                 array = self._runner.texts(array)
             columns[variable] = array.cast(pa.large_string())
         if plan.form == "SELECT":
-            # Solutions without variables count too.
-            return Solutions(pa.table(columns) if columns else found.select([]))
+            # A solution may have no variables.
+            return Solutions(pa.table(columns) if columns else result.select([]))
         if plan.form == "CONSTRUCT":
-            return constructed(plan.template, columns, found.num_rows)
-        return described(self._runner, self._dictionary, plan, columns)
+            return construct(plan.template, columns, result.num_rows)
+        return describe(self._runner, self._dictionary, plan, columns)
+
+
+# -- triples from solutions ------------------------------------------------------------------------
+
+_SCHEMA = pa.schema([(name, pa.large_string()) for name in TRIPLE_COLUMNS])
+
+
+def construct(
+    template: Sequence[Sequence[str | Constant]], columns: Mapping[str, pa.Array], rows: int
+) -> TripleTable:
+    """Instantiate a CONSTRUCT template per solution and drop ill-formed triples.
+
+    A blank node of the template is fresh per solution.
+
+    >>> from corollary.lang.syntax import IRI
+    >>> name = pa.array(['"a"', None], pa.large_string())
+    >>> triples = construct([("_:x", IRI("p"), "n")], {"n": name}, 2)
+    >>> triples.to_pylist()
+    [{'subject': '_:x0', 'predicate': '<p>', 'object': '"a"'}]
+    """
+    parts = []
+    numbers = pc.cast(pa.array(np.arange(rows)), pa.large_string())
+    labels: dict[str, str] = {}
+    for triple in template:
+        places: list[pa.Array] = []
+        for term in triple:
+            if not isinstance(term, str):
+                places.append(pa.repeat(pa.scalar(text_of(term), pa.large_string()), rows))
+            elif term.startswith("_:"):
+                label = labels.setdefault(term, f"_:{'x' * (len(labels) + 1)}")
+                prefix = pa.scalar(label, pa.large_string())
+                places.append(
+                    pc.binary_join_element_wise(prefix, numbers, pa.scalar("", pa.large_string()))
+                )
+            else:
+                places.append(columns[term])
+        parts.append(pa.table(places, schema=_SCHEMA))
+    table = pa.concat_tables([_SCHEMA.empty_table(), *parts])
+    return TripleTable(_distinct(_valid(table)))
+
+
+def describe(
+    runner: DuckDBRunner[AnswerSource],
+    dictionary: Terms,
+    plan: Plan,
+    columns: Mapping[str, pa.Array],
+) -> TripleTable:
+    """Describe resources: their triples, and transitively those of blank node objects."""
+    resources: dict[Constant, None] = dict.fromkeys(plan.described)
+    for column in columns.values():
+        resources.update((term_of(text), None) for text in column.unique().to_pylist() if text)
+    frontier = [term_id for term in resources if (term_id := dictionary.find(term)) is not None]
+    visited: set[int] = set()
+    parts = [_SCHEMA.empty_table()]
+    while frontier:
+        visited.update(frontier)
+        table = _triples_of(runner, frontier)
+        parts.append(table)
+        objects = table["object"].unique().to_pylist()
+        blank = [dictionary.find(term_of(text)) for text in objects if text.startswith("_:")]
+        frontier = [term_id for term_id in blank if term_id is not None and term_id not in visited]
+    return TripleTable(_distinct(pa.concat_tables(parts)))
+
+
+def _triples_of(runner: DuckDBRunner[AnswerSource], subjects: Sequence[int]) -> pa.Table:
+    plan = Plan(
+        "SELECT",
+        Clock(),
+        variables=TRIPLE_COLUMNS,
+        columns=tuple(Column(name) for name in TRIPLE_COLUMNS),
+    )
+    parts = []
+    # One scan per subject lets hybrid mode answer it without deriving everything.
+    for scan in runner.describing(subjects):
+        plan.scans.append(scan)
+        table, places = runner.dialect.scan(scan, plan)
+        listed = ", ".join(places[place] for place in range(3))
+        chosen = ", ".join(map(str, subjects if scan.subject is None else [scan.subject]))
+        parts.append(f"SELECT {listed} FROM {table} AS t WHERE {places[0]} IN ({chosen})")
+    plan.sql = " UNION ALL ".join(parts)
+    result = runner.run(plan)
+    texts = [runner.texts(column.combine_chunks()) for column in result.columns]
+    return pa.table([text.cast(pa.large_string()) for text in texts], schema=_SCHEMA)
+
+
+def _valid(table: pa.Table) -> pa.Table:
+    table = table.drop_null()
+    literal = pc.starts_with(table["subject"], '"')
+    iri = pc.starts_with(table["predicate"], "<")
+    return table.filter(pc.and_(pc.invert(literal), iri))
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    if not len(table):
+        return table
+    return (
+        table.group_by(list(TRIPLE_COLUMNS), use_threads=False)
+        .aggregate([])
+        .select(list(TRIPLE_COLUMNS))
+    )

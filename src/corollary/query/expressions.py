@@ -1,7 +1,7 @@
-"""Expressions as functions of rows: the parsed text in, one Python function out.
+"""Compiles expressions to Python functions of rows.
 
 A row holds the values of an expression's *inputs*: variables, EXISTS patterns that the database
-decides, and the number of the solution where BNODE needs it. `None` is unbound.
+evaluates, and the row number of the solution if BNODE needs it. `None` is unbound.
 """
 
 from __future__ import annotations
@@ -9,78 +9,89 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
 
 from corollary.errors import InvalidInput
 from corollary.lang.syntax import IRI, BlankNode, Constant, Literal, Variable
+from corollary.lang.xsd import DATE_TIME
 from corollary.query import functions
-from corollary.query.options import Options
-from corollary.query.syntax.algebra import Node
+from corollary.query.syntax.algebra import Expr, Node
 from corollary.query.syntax.terms import resolve
-from corollary.query.values import DATE_TIME, Fault, Value, equal, less, number, truth
+from corollary.query.values import (
+    ConstantSet,
+    Fault,
+    Value,
+    disjunction,
+    equal,
+    less,
+    number,
+    truth,
+)
 
 Row = Sequence[Value | None]
 Function = Callable[[Row], Value]
+Input = str | Node  # the name of a variable, an EXISTS, or ROW
 
-ROW = "\0row"  # the input that numbers solutions; no variable is called so
+ROW = "\0row"  # the row number as an input; no variable has this name
 
 
 @dataclass
 class Clock:
-    """The time of the query, the same wherever it asks."""
+    """The value of NOW(), constant within a query."""
 
     now: str = "1970-01-01T00:00:00Z"
 
     def start(self) -> None:
-        """A query begins."""
+        """Set the clock at the start of a query."""
         self.now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass
 class Expression:
-    """A function of inputs; `volatile` if it may differ for equal ones."""
+    """A compiled expression; `volatile` if equal inputs may give different values."""
 
     clock: Clock
     base: str | None = None
-    inputs: list[Any] = field(default_factory=list)  # variables' names, EXISTS patterns, ROW
+    inputs: list[Input] = field(default_factory=list)
     volatile: bool = False
-    timed: bool = False  # whether it asks for the time of the query
+    timed: bool = False  # whether it calls NOW()
     function: Function = field(init=False)
-    # For a comparison of two terms: its sign, and on each side a place in rows or a constant.
+    # For a comparison of two terms: the operator, and per side an input position or a constant.
     compares: tuple[str, tuple[int | Constant, int | Constant]] | None = None
 
-    def place(self, key: Any) -> int:
-        """The place of an input in rows."""
-        for place, known in enumerate(self.inputs):
-            if known is key or (isinstance(key, str) and known == key):
-                return place
+    def place(self, key: Input) -> int:
+        """The position of an input in rows; adds the input if it is new."""
+        for position, input_ in enumerate(self.inputs):
+            if input_ is key or (isinstance(key, str) and input_ == key):
+                return position
         self.inputs.append(key)
         return len(self.inputs) - 1
 
 
-def compiled(expression: Any, clock: Clock, base: str | None = None) -> Expression:
-    """An expression of the parser as a function.
+def compile_expression(expression: Expr, clock: Clock, base: str | None = None) -> Expression:
+    """Compile an expression of the algebra.
 
-    >>> done = compiled(Node("Arithmetic", first=Variable("x"), rest=[("+", 1)]), Clock())
-    >>> done.inputs, done.function([2])
-    (['x'], 3)
+    >>> x = Variable("x")
+    >>> compiled = compile_expression(Node("Arithmetic", first=x, rest=[("+", x)]), Clock())
+    >>> compiled.inputs, compiled.function([2])
+    (['x'], 4)
     """
-    found = Expression(clock, base)
-    found.function = _compile(expression, found)
+    compiled = Expression(clock, base)
+    compiled.function = _compile(expression, compiled)
     if isinstance(expression, Node) and expression.name == "Compare":
-        one, two = _side(expression.left, found), _side(expression.right, found)
+        one, two = _side(expression.left, compiled), _side(expression.right, compiled)
         if one is not None and two is not None:
-            found.compares = expression.op, (one, two)
-    return found
+            compiled.compares = expression.op, (one, two)
+    return compiled
 
 
-def _side(node: Any, into: Expression) -> int | Constant | None:
+def _side(node: Expr, into: Expression) -> int | Constant | None:
     if isinstance(node, Variable):
         return into.place(node.name)
     return node if isinstance(node, IRI | Literal) else None
 
 
-def _compile(node: Any, into: Expression) -> Function:
+def _compile(node: Expr, into: Expression) -> Function:
     if isinstance(node, Variable):
         return _input(into.place(node.name))
     if isinstance(node, Node):
@@ -94,10 +105,10 @@ def _compile(node: Any, into: Expression) -> Function:
 
 def _input(place: int) -> Function:
     def value(row: Row) -> Value:
-        found = row[place]
-        if found is None:
+        cell = row[place]
+        if cell is None:
             raise Fault
-        return found
+        return cell
 
     return value
 
@@ -108,15 +119,15 @@ def _call(node: Node, into: Expression) -> Function:
         into.volatile = True
         volatile = functions.VOLATILE[name]
         return lambda row: volatile()
-    known = functions.FUNCTIONS[name]
+    function = functions.FUNCTIONS[name]
     arguments = [_compile(part, into) for part in node.args]
     if len(arguments) == 1:
         only = arguments[0]
-        return lambda row: known(only(row))
+        return lambda row: function(only(row))
     if len(arguments) == 2:
         first, second = arguments
-        return lambda row: known(first(row), second(row))
-    return lambda row: known(*(argument(row) for argument in arguments))
+        return lambda row: function(first(row), second(row))
+    return lambda row: function(*(argument(row) for argument in arguments))
 
 
 def _cast(node: Node, into: Expression) -> Function:
@@ -124,52 +135,34 @@ def _cast(node: Node, into: Expression) -> Function:
     if cast is None or len(node.args) != 1:
         raise InvalidInput(
             "E561",
-            f"there is no function <{node.iri.value}> of {len(node.args)} arguments",
-            "casts to xsd:boolean, integer, decimal, float, double, string and dateTime are there",
+            f"unknown function <{node.iri.value}> with {len(node.args)} arguments",
+            "supported casts: xsd:boolean, integer, decimal, float, double, string and dateTime",
         )
     known, argument = cast, _compile(node.args[0], into)
     return lambda row: known(argument(row))
 
 
 def _or(node: Node, into: Expression) -> Function:
-    return _logical([_compile(part, into) for part in node.args], decides=True)
+    tests = [_condition(part, into) for part in node.args]
+    return lambda row: disjunction(tests, row)
 
 
 def _and(node: Node, into: Expression) -> Function:
-    return _logical([_compile(part, into) for part in node.args], decides=False)
+    tests = [_condition(part, into, negated=True) for part in node.args]
+    return lambda row: not disjunction(tests, row)
 
 
-def _logical(parts: Sequence[Function], *, decides: bool) -> Function:
-    """One part that is `decides` settles it, even if others have no value."""
-
-    def value(row: Row) -> Value:
-        fault = False
-        for part in parts:
-            try:
-                if truth(part(row)) is decides:
-                    return decides
-            except Fault:
-                fault = True
-        if fault:
-            raise Fault
-        return not decides
-
-    return value
+def _condition(node: Expr, into: Expression, *, negated: bool = False) -> Callable[[Row], bool]:
+    function = _compile(node, into)
+    return (lambda row: not truth(function(row))) if negated else (lambda row: truth(function(row)))
 
 
-def _not(node: Node, into: Expression) -> Function:
-    argument = _compile(node.arg, into)
-    return lambda row: not truth(argument(row))
+def _unary(function: Callable[[Value], Value]) -> Callable[[Node, Expression], Function]:
+    def compiled(node: Node, into: Expression) -> Function:
+        argument = _compile(node.arg, into)
+        return lambda row: function(argument(row))
 
-
-def _minus(node: Node, into: Expression) -> Function:
-    argument = _compile(node.arg, into)
-    return lambda row: functions.negated(argument(row))
-
-
-def _plus(node: Node, into: Expression) -> Function:
-    argument = _compile(node.arg, into)
-    return lambda row: number(argument(row))
+    return compiled
 
 
 def _arithmetic(node: Node, into: Expression) -> Function:
@@ -177,10 +170,10 @@ def _arithmetic(node: Node, into: Expression) -> Function:
     rest = [(sign, _compile(operand, into)) for sign, operand in node.rest]
 
     def value(row: Row) -> Value:
-        found = first(row)
+        total = first(row)
         for sign, operand in rest:
-            found = functions.arithmetic(sign, found, operand(row))
-        return found
+            total = functions.arithmetic(sign, total, operand(row))
+        return total
 
     return value
 
@@ -202,35 +195,27 @@ def _compare(node: Node, into: Expression) -> Function:
 
 
 def _in(node: Node, into: Expression) -> Function:
-    one = _compile(node.left, into)
-    options = Options([option for option in node.options if isinstance(option, IRI | Literal)])
-    tests = [
-        _compile(option, into) for option in node.options if not isinstance(option, IRI | Literal)
-    ]
+    left = _compile(node.left, into)
+    constants = ConstantSet([part for part in node.options if isinstance(part, IRI | Literal)])
+    others = [_compile(part, into) for part in node.options if not isinstance(part, IRI | Literal)]
 
-    def among(row: Row) -> bool:
-        value, fault = one(row), False
-        try:
-            if options.include(value):
-                return True
-        except Fault:
-            fault = True
-        for test in tests:
-            try:
-                if equal(value, test(row)):
-                    return True
-            except Fault:
-                fault = True
-        if fault:
-            raise Fault
-        return False
+    def is_member(row: Row) -> bool:
+        value = left(row)
+        if not others:
+            return constants.include(value)
+        tests = [partial(_equals, value, other) for other in others]
+        return disjunction([lambda _: constants.include(value), *tests], row)
 
-    return (lambda row: not among(row)) if node.negated else among
+    return (lambda row: not is_member(row)) if node.negated else is_member
+
+
+def _equals(value: Value, other: Function, row: Row) -> bool:
+    return equal(value, other(row))
 
 
 def _bound(node: Node, into: Expression) -> Function:
-    place = into.place(node.variable.name)
-    return lambda row: row[place] is not None
+    position = into.place(node.variable.name)
+    return lambda row: row[position] is not None
 
 
 def _if(node: Node, into: Expression) -> Function:
@@ -252,10 +237,6 @@ def _coalesce(node: Node, into: Expression) -> Function:
     return value
 
 
-def _exists(node: Node, into: Expression) -> Function:
-    return _input(into.place(node))
-
-
 def _now(node: Node, into: Expression) -> Function:
     clock, into.timed = into.clock, True
     return lambda row: Literal(clock.now, DATE_TIME)
@@ -265,10 +246,10 @@ def _iri(node: Node, into: Expression) -> Function:
     argument, base = _compile(node.args[0], into), into.base
 
     def value(row: Row) -> Value:
-        found = argument(row)
-        if isinstance(found, IRI):
-            return found
-        return IRI(resolve(base, functions.simple(found)))
+        argument_value = argument(row)
+        if isinstance(argument_value, IRI):
+            return argument_value
+        return IRI(resolve(base, functions.simple(argument_value)))
 
     return value
 
@@ -290,17 +271,17 @@ def _bnode(node: Node, into: Expression) -> Function:
 _OPERATORS: dict[str, Callable[[Node, Expression], Function]] = {
     "Or": _or,
     "And": _and,
-    "Not": _not,
-    "Negate": _minus,
-    "Plus": _plus,
+    "Not": _unary(lambda value: not truth(value)),
+    "Negate": _unary(functions.negate),
+    "Plus": _unary(number),
     "Arithmetic": _arithmetic,
     "Compare": _compare,
     "In": _in,
     "Bound": _bound,
-    "Exists": _exists,
+    "Exists": lambda node, into: _input(into.place(node)),
     "Cast": _cast,
 }
-# Functions that do not take the values of all their arguments, or see more than these.
+# Functions that evaluate arguments lazily, or depend on more than their arguments.
 _LAZY: dict[str, Callable[[Node, Expression], Function]] = {
     "IF": _if,
     "COALESCE": _coalesce,

@@ -1,7 +1,8 @@
-"""SPARQL text to an algebra; mistakes with their place in the text."""
+"""Parses SPARQL text to algebra; errors carry their span in the text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,11 +12,12 @@ from corollary.query.syntax.queries import QueryParser
 from corollary.query.syntax.tokens import Mistake, expand
 
 _NAME = "<query>"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """A query as the parser understood it."""
+    """A parsed query."""
 
     source: Source
     algebra: Node
@@ -23,7 +25,7 @@ class Parsed:
 
 
 def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
-    """The algebra of a query.
+    """Parse a query to its algebra.
 
     >>> parse("ASK { ?s ?p ?o }", {}).algebra.name
     'ASK'
@@ -32,7 +34,7 @@ def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
 
 
 def check_syntax(text: str, name: str = _NAME) -> None:
-    """Raise the error of a query that `parse` would refuse whatever the prefixes are."""
+    """Raise if a query is invalid whatever prefixes are declared outside it."""
     _parse(text, None, name)
 
 
@@ -46,33 +48,30 @@ def _parse(text: str, prefixes: Mapping[str, str] | None, name: str) -> Parsed:
         return Parsed(source, parser.query(), parser.base)
     except Mistake as error:
         start, end = error.span if expanded is None else expanded.span(*error.span)
-        raise located(source, error.code, error.message, (start, end), error.hint) from None
+        raise error_at(source, error.code, error.message, (start, end), error.hint) from None
     except RecursionError:
         raise too_deep() from None
 
 
 def _check_characters(text: str) -> None:
-    if text.isascii():
-        return
-    for place, character in enumerate(text):
-        if "\ud800" <= character <= "\udfff":
-            raise Mistake("half of a surrogate pair is not a character", (place, place + 1))
+    if surrogate := _SURROGATE.search(text):
+        raise Mistake("unpaired surrogate is not a character", surrogate.span())
 
 
 def too_deep() -> InvalidInput:
-    """The error for a query whose parts are nested deeper than the stack."""
+    """The error for a query nested deeper than the stack allows."""
     return InvalidInput("E560", "the query is nested too deeply")
 
 
 def unsupported(parsed: Parsed, word: str, span: tuple[int, int], reason: str) -> InvalidInput:
-    """The error for something that is not supported, where the text has it."""
+    """The error for an unsupported construct at a span of the text."""
     span = expand(parsed.source.text).span(*span)
-    return located(parsed.source, "E561", f"{word} is not supported", span, reason)
+    return error_at(parsed.source, "E561", f"{word} is not supported", span, reason)
 
 
-def located(
+def error_at(
     source: Source, code: str, message: str, span: tuple[int, int], hint: str | None
 ) -> InvalidInput:
-    """An error with its place in the text."""
+    """An error at a span of the text."""
     start, end = min(span[0], len(source.text)), max(span[1], span[0] + 1)
     return InvalidProgram([Diagnostic(code, message, Span(source, start, end), hint)])

@@ -1,46 +1,43 @@
-"""Triple patterns and property paths as SQL.
+"""Basic graph patterns and property paths in SQL.
 
-Sequences, alternatives and inverses are joins, unions and exchanged columns, with all duplicates;
-`?`, `*` and `+` give each pair once. A path that begins or ends at a constant is followed from
-there; else all its pairs are found.
+Sequences, alternatives and inverses are joins, unions and transposed columns and keep duplicates;
+`?`, `*` and `+` return each pair once. A closure with a constant end is searched from there;
+otherwise all its pairs are computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
-from corollary.lang.syntax import IRI, BlankNode, Variable
+from corollary.lang.syntax import IRI, BlankNode, Literal, Term, Variable
 from corollary.query.plan import Column, Relation, Scan
 from corollary.query.relations import UNIT, Translation, select
-from corollary.query.syntax.algebra import Node
-
-Triple = tuple[Any, Any, Any]
+from corollary.query.syntax.algebra import Node, Path, TriplePattern
 
 
-def pattern(t: Translation, triples: Sequence[Triple]) -> Relation:
-    """A basic graph pattern, as one SELECT that databases order the joins of."""
+def basic_graph_pattern(t: Translation, triples: Sequence[TriplePattern]) -> Relation:
+    """Translate a basic graph pattern to one SELECT; the database chooses the join order."""
     tables: list[str] = []
     conditions: list[str] = []
     columns: dict[str, Column] = {}
-    places: dict[str, str] = {}  # where a variable is bound
+    places: dict[str, str] = {}  # the column that binds a variable
     t.group += 1
     for triple in triples:
         alias = t.fresh()
-        table, at = _table(t, triple)
+        table, positions = _table(t, triple)
         tables.append(f"{table} AS {alias}")
-        for place, column in at.items():
+        for place, column in positions.items():
             term = triple[place]
-            here = f"{alias}.{column}"
-            if not _is_open(term):
-                conditions.append(f"{here} = {t.id(term)}")
+            qualified = f"{alias}.{column}"
+            if not isinstance(term, Variable | BlankNode):
+                conditions.append(f"{qualified} = {_constant(t, term)}")
                 continue
             variable = variable_name(term)
             if variable in places:
-                conditions.append(f"{places[variable]} = {here}")
+                conditions.append(f"{places[variable]} = {qualified}")
             else:
-                places[variable] = here
+                places[variable] = qualified
                 columns[variable] = Column(t.name(variable))
     if not tables:
         return UNIT
@@ -50,43 +47,38 @@ def pattern(t: Translation, triples: Sequence[Triple]) -> Relation:
 
 
 def variable_name(term: Variable | BlankNode) -> str:
-    """The variable that a term of a pattern is; blank nodes are variables that nobody can name."""
+    """The name of a variable or blank node; blank nodes act as hidden variables."""
     return f"_:{term.label}" if isinstance(term, BlankNode) else term.name
 
 
-def _is_open(term: Any) -> bool:
-    return isinstance(term, Variable | BlankNode)
+def _constant(t: Translation, term: Term | Path) -> int | None:
+    """The id of a constant; None for anything else."""
+    return t.id(term) if isinstance(term, IRI | Literal) else None
 
 
-def _table(t: Translation, triple: Triple) -> tuple[str, dict[int, str]]:
-    subject, property_, object_ = triple
-    if isinstance(property_, Node):
-        ends = [None if _is_open(e) else t.id(e) for e in (subject, object_)]
-        found = _path(t, property_, ends[0], ends[1])
-        return f"({found})", {0: "s", 2: "o"}
-    ids = [None if _is_open(term) else t.id(term) for term in triple]
-    names = [variable_name(term) if _is_open(term) else None for term in triple]
-    return _scan(t, ids[0], ids[1], ids[2], (names[0], names[1], names[2]))
+def _table(t: Translation, triple: TriplePattern) -> tuple[str, Mapping[int, str]]:
+    subject, property_, object_ = (_constant(t, term) for term in triple)
+    if isinstance(triple[1], Node):
+        return f"({_path(t, triple[1], subject, object_)})", {0: "s", 2: "o"}
+    s, p, o = (variable_name(v) if isinstance(v, Variable | BlankNode) else None for v in triple)
+    return _scan(t, (subject, property_, object_), (s, p, o))
 
 
 def _scan(
     t: Translation,
-    subject: int | None,
-    property_: int | None,
-    object_: int | None,
+    ids: tuple[int | None, int | None, int | None] = (None, None, None),
     variables: tuple[str | None, str | None, str | None] = (None, None, None),
-) -> tuple[str, dict[int, str]]:
-    scan = Scan(subject, property_, object_, variables, t.group if any(variables) else 0)
+) -> tuple[str, Mapping[int, str]]:
+    scan = Scan(*ids, variables, t.group if any(variables) else 0)
     if scan not in t.plan.scans:
         t.plan.scans.append(scan)
-    table, columns = t.dialect.scan(scan, t.plan)
-    return table, dict(columns)
+    return t.dialect.scan(scan, t.plan)
 
 
-def _path(t: Translation, path: Any, start: int | None, end: int | None) -> str:
-    """A SELECT of the pairs (s, o) of a path; all of them unless an end is given."""
+def _path(t: Translation, path: Path, start: int | None, end: int | None) -> str:
+    """A SELECT of the pairs (s, o) of a path, restricted to constant ends where possible."""
     if isinstance(path, IRI):
-        table, columns = _scan(t, None, t.id(path), None)
+        table, columns = _scan(t, (None, t.id(path), None))
         return f"SELECT {columns[0]} AS s, {columns[2]} AS o FROM {table} AS {t.fresh()}"
     match path.name:
         case "PathInverse":
@@ -95,17 +87,17 @@ def _path(t: Translation, path: Any, start: int | None, end: int | None) -> str:
         case "PathAlternative":
             return " UNION ALL ".join(
                 f"SELECT s, o FROM ({_path(t, part, start, end)}) AS {t.fresh()}"
-                for part in path.parts
+                for part in path.args
             )
         case "PathSequence":
-            return _sequence(t, path.parts, start, end)
+            return _sequence(t, path.args, start, end)
         case "PathNegated":
             return _negated(t, path)
         case _:
             return _repeated(t, path, start, end)
 
 
-def _sequence(t: Translation, parts: Sequence[Any], start: int | None, end: int | None) -> str:
+def _sequence(t: Translation, parts: Sequence[Path], start: int | None, end: int | None) -> str:
     aliases = [t.fresh() for _ in parts]
     last = len(parts) - 1
     tables = ", ".join(
@@ -113,7 +105,7 @@ def _sequence(t: Translation, parts: Sequence[Any], start: int | None, end: int 
         for n, (part, alias) in enumerate(zip(parts, aliases, strict=True))
     )
     conditions = [f"{a}.o = {b}.s" for a, b in pairwise(aliases)]
-    # Said here as well, so that what follows begins at the constant and not everywhere.
+    # Pushed down, so that the joins start from the constant.
     conditions += [f"{aliases[0]}.s = {start}"] if start is not None else []
     conditions += [f"{aliases[-1]}.o = {end}"] if end is not None else []
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -121,19 +113,19 @@ def _sequence(t: Translation, parts: Sequence[Any], start: int | None, end: int 
 
 
 def _negated(t: Translation, path: Node) -> str:
-    table, columns = _scan(t, None, None, None)
+    table, columns = _scan(t)
     s, p, o = (columns[place] for place in range(3))
     parts = []
     if path.forward or not path.inverse:
-        others = _none_of(t, p, path.forward)
+        others = _not_in(t, p, path.forward)
         parts.append(f"SELECT {s} AS s, {o} AS o FROM {table} AS n WHERE {others}")
     if path.inverse:
-        others = _none_of(t, p, path.inverse)
+        others = _not_in(t, p, path.inverse)
         parts.append(f"SELECT {o} AS s, {s} AS o FROM {table} AS n WHERE {others}")
     return " UNION ALL ".join(parts)
 
 
-def _none_of(t: Translation, column: str, properties: Sequence[IRI]) -> str:
+def _not_in(t: Translation, column: str, properties: Sequence[IRI]) -> str:
     listed = ", ".join(str(t.id(name)) for name in properties)
     return f"n.{column} NOT IN ({listed})" if listed else "TRUE"
 
@@ -143,27 +135,27 @@ def _repeated(t: Translation, path: Node, start: int | None, end: int | None) ->
     pairs = _path(t, path.path, None, None)
     backward = start is None and end is not None
     if path.mod == "?":
-        some = f"SELECT s, o FROM ({pairs}) AS {t.fresh()}"
+        closure = f"SELECT s, o FROM ({pairs}) AS {t.fresh()}"
         if start is not None:
-            some += f" WHERE s = {start}"
+            closure += f" WHERE s = {start}"
     elif backward:
-        turned = f"SELECT o AS s, s AS o FROM ({pairs}) AS {t.fresh()}"
-        closed = t.dialect.closure(t.plan, name, turned, f"SELECT {end}")
-        some = f"SELECT o AS s, s AS o FROM ({closed}) AS {t.fresh()}"
+        transposed = f"SELECT o AS s, s AS o FROM ({pairs}) AS {t.fresh()}"
+        reached = t.dialect.closure(t.plan, name, transposed, f"SELECT {end}")
+        closure = f"SELECT o AS s, s AS o FROM ({reached}) AS {t.fresh()}"
     else:
-        begin = None if start is None else f"SELECT {start}"
-        some = t.dialect.closure(t.plan, name, pairs, begin)
+        start_nodes = None if start is None else f"SELECT {start}"
+        closure = t.dialect.closure(t.plan, name, pairs, start_nodes)
     if path.mod == "+":
-        return some
-    return f"SELECT s, o FROM ({some}) AS {t.fresh()} UNION {_itself(t, start, end)}"
+        return closure
+    return f"SELECT s, o FROM ({closure}) AS {t.fresh()} UNION {_zero_length(t, start, end)}"
 
 
-def _itself(t: Translation, start: int | None, end: int | None) -> str:
-    """Each node with itself: a constant, or whatever stands in some triple."""
+def _zero_length(t: Translation, start: int | None, end: int | None) -> str:
+    """Zero-length paths: each constant end, or else every subject and object, with itself."""
     nodes = [f"SELECT CAST({end_} AS BIGINT) AS s, CAST({end_} AS BIGINT) AS o"
              for end_ in dict.fromkeys((start, end)) if end_ is not None]  # fmt: skip
     if not nodes:
-        table, columns = _scan(t, None, None, None)
+        table, columns = _scan(t)
         nodes = [
             f"SELECT {columns[place]} AS s, {columns[place]} AS o FROM {table} AS {t.fresh()}"
             for place in (0, 2)

@@ -1,4 +1,4 @@
-"""What a query becomes: one SQL text, and what it reads and calls."""
+"""Plans: the SQL of a query, with the patterns it scans and the functions it calls."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from corollary.lang.syntax import Constant
 from corollary.query.expressions import Clock, Expression
 
 Form = Choice["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
-# How a column holds terms: by their ids, or by their canonical texts where they may be new ones.
+# How a column represents terms: by id, or by canonical text if the data may lack them.
 Kind = Choice["id", "text", "bool", "row"]
-# What a function gives: whether a condition holds, a term, a text to sort by; or it aggregates.
-Wanted = Choice["condition", "value", "key", "aggregate"]
+# The result of a function: a truth value, a term, a sort key, or an aggregate.
+ResultKind = Choice["condition", "value", "key", "aggregate"]
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,19 @@ class Relation:
 
     sql: str
     columns: Mapping[str, Column]
-    order: tuple[tuple[str, bool], ...] = ()  # columns to sort by, and whether downward
-    row: str | None = None  # the column that numbers the solutions
+    order: tuple[tuple[str, bool], ...] = ()  # sort keys: column, descending
+    row: str | None = None  # the row number column
 
     def hidden(self) -> list[str]:
-        """The columns that are no variables."""
+        """Sort keys and the row number: columns that are not variables."""
         return [name for name, _ in self.order] + ([self.row] if self.row else [])
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A triple pattern; what is open is None, or a variable.
+    """A triple pattern over ids; None is an unbound position, named in `variables`.
 
-    The patterns of one group are joined, so that what one binds limits the others.
+    The patterns of a group are joined, so bindings of one restrict the others.
     """
 
     subject: int | None
@@ -52,13 +52,21 @@ class Scan:
     variables: tuple[str | None, str | None, str | None] = (None, None, None)
     group: int = 0
 
+    def pattern(self) -> tuple[int | None, int | None, int | None]:
+        """The ids of subject, property and object."""
+        return self.subject, self.property, self.object
+
+    def is_satisfiable(self) -> bool:
+        """Whether the data have its terms."""
+        return not any(term is not None and term < 0 for term in self.pattern())
+
 
 @dataclass(frozen=True)
 class Call:
-    """A function of terms that the SQL text calls by its name."""
+    """A user-defined function that the SQL calls by name."""
 
     name: str
-    wanted: Wanted
+    result: ResultKind
     expression: Expression | None  # None: the aggregate, or the term itself
     kinds: tuple[Kind, ...]
     aggregate: str = ""
@@ -66,22 +74,22 @@ class Call:
 
     @property
     def volatile(self) -> bool:
-        """Whether it may differ from call to call."""
+        """Whether equal arguments may give different results."""
         return self.expression is not None and self.expression.volatile
 
 
 @dataclass(frozen=True)
 class Closure:
-    """Pairs that a path connects, which Spark computes beforehand under this name."""
+    """The transitive closure of a path, which Spark computes before the query as a view."""
 
     name: str
     edges: str  # a SELECT of s and o
-    start: str | None  # a SELECT of the nodes to begin with; all if None
+    start: str | None  # a SELECT of the start nodes; None: all
 
 
 @dataclass(frozen=True)
 class Inline:
-    """Many solutions that a query lists, as a table of ids under this name; None is UNDEF."""
+    """A large VALUES block, loaded as a table of ids; None is UNDEF."""
 
     name: str
     columns: Mapping[str, Sequence[int | None]]
@@ -93,26 +101,20 @@ class Plan:
 
     form: Form
     clock: Clock
-    number: int = 0  # different for all plans of a database
+    number: int = 0  # unique among the plans of a database
     variables: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     sql: str = ""
-    body: str = ""  # the same without its order, and with the columns to sort by
-    order: tuple[tuple[str, bool], ...] = ()  # these, and whether downward
+    body: str = ""  # without ORDER BY, with the sort keys as columns
+    order: tuple[tuple[str, bool], ...] = ()  # sort keys: column, descending
     scans: list[Scan] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     closures: list[Closure] = field(default_factory=list)
     inline: list[Inline] = field(default_factory=list)
-    constants: list[Constant] = field(default_factory=list)  # terms that the data lack: -1, -2, …
+    constants: dict[Constant, int] = field(default_factory=dict)  # unknown terms: -1, -2, …
     template: tuple[tuple[str | Constant, str | Constant, str | Constant], ...] = ()
     described: tuple[Constant, ...] = ()
 
-    _numbers: dict[Constant, int] = field(default_factory=dict)
-
     def constant(self, term: Constant) -> int:
-        """The number of a term that the data lack."""
-        number = self._numbers.get(term)
-        if number is None:
-            self.constants.append(term)
-            number = self._numbers[term] = -len(self.constants)
-        return number
+        """The negative id of a term that the data lack."""
+        return self.constants.setdefault(term, -1 - len(self.constants))

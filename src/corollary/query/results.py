@@ -1,4 +1,4 @@
-"""Answers: solutions of SELECT as a table, triples of CONSTRUCT and DESCRIBE."""
+"""Answers: a table of solutions (SELECT) or of triples (CONSTRUCT, DESCRIBE)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from corollary.lang.syntax import Constant
 if TYPE_CHECKING:
     import polars as pl
 
-TRIPLE_COLUMNS = ("subject", "predicate", "object")
-
 
 @dataclass(frozen=True)
 class Answer:
-    """A table of terms, each as N-Triples writes it; null is unbound.
+    """A table of terms in N-Triples syntax; null is unbound.
 
     >>> Answer(pa.table({"x": ['"a"', None]})).to_pylist()
     [{'x': '"a"'}, {'x': None}]
@@ -31,11 +29,19 @@ class Answer:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    def texts(self) -> Iterator[tuple[str | None, ...]]:
+        """The rows, as texts."""
+        columns = [column.to_pylist() for column in self.table.columns]
+        yield from zip(*columns, strict=True) if columns else [()] * len(self)
+
     def __iter__(self) -> Iterator[tuple[Constant | None, ...]]:
         """The rows, as terms."""
-        columns = [column.to_pylist() for column in self.table.columns]
-        for row in zip(*columns, strict=True) if columns else [()] * len(self):
-            yield tuple(None if cell is None else term_of(cell) for cell in row)
+        terms: dict[str | None, Constant | None] = {None: None}
+        for row in self.texts():
+            for text in row:
+                if text is not None and text not in terms:
+                    terms[text] = term_of(text)
+            yield tuple(terms[text] for text in row)
 
     def to_arrow(self) -> pa.Table:
         """The table."""
@@ -49,19 +55,19 @@ class Answer:
         """The table as a Polars frame."""
         import polars
 
-        found: Any = polars.from_arrow(self.table)
-        assert isinstance(found, polars.DataFrame), "a table becomes a frame"
-        return found
+        frame = polars.from_arrow(self.table)
+        assert isinstance(frame, polars.DataFrame), "a table becomes a frame"
+        return frame
 
     def to_pylist(self) -> list[dict[str, str | None]]:
         """The rows as dictionaries of texts."""
-        found: list[dict[str, str | None]] = self.table.to_pylist()
-        return found
+        rows: list[dict[str, str | None]] = self.table.to_pylist()
+        return rows
 
 
 @dataclass(frozen=True)
 class Solutions(Answer):
-    """What a SELECT found: a column for each variable that it names."""
+    """The solutions of a SELECT: one column per projected variable."""
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
@@ -74,7 +80,7 @@ class Solutions(Answer):
 
 @dataclass(frozen=True)
 class TripleTable(Answer):
-    """What a CONSTRUCT or DESCRIBE made: the columns subject, predicate and object."""
+    """The triples of a CONSTRUCT or DESCRIBE: the columns subject, predicate and object."""
 
     def __repr__(self) -> str:
         return f"<TripleTable: {len(self):,} triples>"

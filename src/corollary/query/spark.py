@@ -1,36 +1,41 @@
-"""Queries by Spark SQL: the same translation over a table of triples and a table of terms.
+"""SPARQL on Spark SQL: the same translation over a table of triples and a table of terms.
 
-Answers are DataFrames of texts: nothing is brought to the driver. Functions of terms are Python's
-there too, over texts that are joined from the table of terms. Spark has no recursive queries over
-sets, so that the pairs of `+` and `*` are found before the query, round by round. The session is
-given; nothing of Spark is imported here.
+Answers are DataFrames of texts; nothing is collected to the driver. Functions are Python UDFs over
+texts, which are joined from the table of terms. Spark has no recursive queries over sets, so the
+closures of `+` and `*` are computed before the query, round by round. The caller passes the
+session; this module does not import Spark.
+
+In hybrid mode, as in `hybrid`, each triple pattern is answered before the join, in Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
+
+from corollary.core.dictionary import Ids
 from corollary.core.partial import PartialDictionary
 from corollary.core.terms import term_of, text_of
 from corollary.errors import CorollaryError
-from corollary.lang.syntax import Constant
-from corollary.query.aggregates import AGGREGATES
-from corollary.query.columns import RESULTS, bound
-from corollary.query.dialect import Dialect, SparkDialect
+from corollary.lang.syntax import TRIPLE_COLUMNS, Constant
+from corollary.query.columns import RESULTS, require_bound
+from corollary.query.dialect import Dialect, HybridSparkDialect, SparkDialect, answers_name
 from corollary.query.engine import Planner
+from corollary.query.functions import AGGREGATES
+from corollary.query.hybrid import Pattern, answer_patterns, trees
 from corollary.query.parse import Parsed
 from corollary.query.plan import Call, Closure, Plan
-from corollary.query.results import TRIPLE_COLUMNS
 from corollary.query.translate import order_by, translate
 from corollary.query.values import Fault, Value, text
 
-_ROUNDS_KEPT = 5  # after so many rounds of a closure its plan is cut
-Frame = Any  # a DataFrame of Spark
+_CHECKPOINT_ROUNDS = 5  # rounds of a closure between two lineage cuts
+Frame = Any  # a Spark DataFrame
 
 
 class SparkQueries(Planner):
-    """Answers SPARQL queries over what a runner holds, as DataFrames."""
+    """Answers SPARQL queries as Spark DataFrames."""
 
     def __init__(self, runner: SparkRunner, dictionary: PartialDictionary) -> None:
         super().__init__(runner, dictionary)
@@ -38,7 +43,7 @@ class SparkQueries(Planner):
         self._terms = dictionary
 
     def query(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> Frame | bool:
-        """The answer: texts of terms, null where unbound; for ASK whether there is a solution.
+        """Answer a query: term texts, null where unbound; for ASK, whether there is a solution.
 
         The columns are the variables of SELECT, or subject, predicate and object.
         """
@@ -55,21 +60,21 @@ class SparkQueries(Planner):
             case "SELECT":
                 return runner.solutions(plan).toDF(*plan.variables)
             case "CONSTRUCT":
-                return _constructed(plan, runner.solutions(plan))
+                return _construct(plan, runner.solutions(plan))
             case "DESCRIBE":
-                asked = [self._terms.find(term) for term in plan.described]
-                return runner.described(plan, [found for found in asked if found is not None])
+                ids = [self._terms.find(term) for term in plan.described]
+                return runner.describe(plan, [term_id for term_id in ids if term_id is not None])
 
-    def _translated(self, parsed: Parsed, number: int) -> Plan:
-        # Looking up a term is a job: first it is noted which there are.
-        noted = _Noted()
-        translate(parsed, self._runner.dialect, noted, number)
-        self._terms.remember(noted.terms)
-        return super()._translated(parsed, number)
+    def _translate(self, parsed: Parsed, number: int) -> Plan:
+        # Each lookup would be a Spark job, so collect all terms first and look them up in one.
+        recorder = _TermRecorder()
+        translate(parsed, self._runner.dialect, recorder, number)
+        self._terms.remember(recorder.terms)
+        return super()._translate(parsed, number)
 
 
-class _Noted:
-    """Terms that a translation asks for."""
+class _TermRecorder:
+    """A dictionary that records which terms a translation looks up."""
 
     def __init__(self) -> None:
         self.terms: dict[Constant, None] = {}
@@ -86,27 +91,27 @@ class SparkRunner:
     """Runs plans over DataFrames: triples (s, p, o) of ids, and terms (id, term)."""
 
     def __init__(self, session: Any, triples: Frame, terms: Frame) -> None:
-        """The views and functions of queries are made in this session, that of the frames."""
+        """Views and functions are created in this session, which must own the frames."""
         self._session = session
         self._triples = triples
         self._all_terms = terms.select("id", "term")
         self._terms = self._all_terms
 
     def refresh(self) -> None:
-        """The tables are what they are."""
+        """Nothing to refresh: the frames are immutable."""
 
     @property
     def dialect(self) -> Dialect:
-        """Spark's."""
+        """The Spark dialect."""
         return SparkDialect()
 
     def prepare(self, plan: Plan) -> None:
-        """Make the views and functions that a plan reads and calls."""
-        own = [(-1 - number, text_of(term)) for number, term in enumerate(plan.constants)]
-        self._terms = self._known_terms()
-        if own:
-            mine = self._session.createDataFrame(own, "id bigint, term string")
-            self._terms = self._terms.unionAll(mine)
+        """Create the views and functions that a plan uses."""
+        constants = [(number, text_of(term)) for term, number in plan.constants.items()]
+        self._terms = self._all_terms
+        if added := [*self._more_terms(), *constants]:
+            rows = self._session.createDataFrame(added, "id bigint, term string")
+            self._terms = self._terms.unionAll(rows)
         self._view("terms", self._terms)
         self._read(plan)
         for table in plan.inline:
@@ -119,11 +124,11 @@ class SparkRunner:
             self._close(closure)
 
     def ids(self, plan: Plan) -> Frame:
-        """The solutions of a plan that was prepared, ids and texts, in their order."""
+        """The ordered solutions of a prepared plan, as ids and texts."""
         return self._session.sql(plan.sql)
 
     def solutions(self, plan: Plan) -> Frame:
-        """The solutions as texts, in their order: a column for each variable, c0, c1, …"""
+        """The ordered solutions as texts, in columns c0, c1, … per variable."""
         listed, joins = [], []
         for number, column in enumerate(plan.columns):
             if column.kind == "id":
@@ -133,37 +138,37 @@ class SparkRunner:
                 listed.append(f"q.{column.name} AS c{number}")
         chosen = ", ".join(listed)
         order = order_by(plan.order, "q")
-        if not chosen:  # solutions without variables count too
+        if not chosen:  # a solution may have no variables
             return self._session.sql(f"SELECT 1 AS unit FROM ({plan.body}) AS q").select()
         return self._session.sql(f"SELECT {chosen} FROM ({plan.body}) AS q{''.join(joins)}{order}")
 
-    def described(self, plan: Plan, subjects: Sequence[int]) -> Frame:
-        """What is said of resources: their triples, and those of the blank nodes in them."""
-        named = [(subject,) for subject in subjects]
-        wanted = self._session.createDataFrame(named, "id bigint")
+    def describe(self, plan: Plan, subjects: Sequence[int]) -> Frame:
+        """Describe resources: their triples, and transitively those of blank node objects."""
+        rows = [(subject,) for subject in subjects]
+        frontier = self._session.createDataFrame(rows, "id bigint")
         if plan.columns:
-            self._view("asked", self.ids(plan))
-            asked = [
-                f"SELECT {column.name} AS id FROM asked"
+            self._view("resources", self.ids(plan))
+            columns = [
+                f"SELECT {column.name} AS id FROM resources"
                 if column.kind == "id"
-                else f"SELECT t.id FROM asked JOIN terms AS t ON t.term = asked.{column.name}"
+                else f"SELECT t.id FROM resources AS r JOIN terms AS t ON t.term = r.{column.name}"
                 for column in plan.columns
             ]
-            wanted = wanted.unionAll(self._session.sql(" UNION ALL ".join(asked)))
-        wanted = wanted.where("id >= 0").distinct().localCheckpoint()
-        seen = wanted
+            frontier = frontier.unionAll(self._session.sql(" UNION ALL ".join(columns)))
+        frontier = frontier.where("id >= 0").distinct().localCheckpoint()
+        visited = frontier
         parts: list[Frame] = []
-        while not wanted.isEmpty():
-            found = self._triples_of(wanted).localCheckpoint()
-            parts.append(found)
-            objects = found.selectExpr("o AS id").distinct()
+        while not frontier.isEmpty():
+            triples = self._triples_of(frontier).localCheckpoint()
+            parts.append(triples)
+            objects = triples.selectExpr("o AS id").distinct()
             blank = objects.join(self._terms, "id").where("term LIKE '\\_:%'").select("id")
-            wanted = blank.join(seen, "id", "left_anti").localCheckpoint()
-            seen = seen.unionAll(wanted)
-        found = parts[0] if parts else self._triples.limit(0)
+            frontier = blank.join(visited, "id", "left_anti").localCheckpoint()
+            visited = visited.unionAll(frontier)
+        triples = parts[0] if parts else self._triples.limit(0)
         for part in parts[1:]:
-            found = found.unionAll(part)
-        self._view("described", found)
+            triples = triples.unionAll(part)
+        self._view("described", triples)
         listed = ", ".join(f"t{at}.term AS {name}" for at, name in enumerate(TRIPLE_COLUMNS))
         joins = "".join(
             f" JOIN terms AS t{at} ON t{at}.id = q.{name}" for at, name in enumerate("spo")
@@ -171,22 +176,23 @@ class SparkRunner:
         return self._session.sql(f"SELECT DISTINCT {listed} FROM described AS q{joins}")
 
     def explain(self, plan: Plan) -> str:
-        """How Spark carries out a plan."""
+        """Spark's physical plan."""
         self.prepare(plan)
-        found = self._session.sql(f"EXPLAIN FORMATTED {plan.sql}").collect()
-        return str(found[0][0])
+        rows = self._session.sql(f"EXPLAIN FORMATTED {plan.sql}").collect()
+        return str(rows[0][0])
 
     def forget(self, plan: Plan) -> None:
-        """Functions are made anew for each run."""
+        """Nothing to drop: each run registers its functions again."""
 
-    def _known_terms(self) -> Frame:
-        return self._all_terms
+    def _more_terms(self) -> list[tuple[int, str]]:
+        """Ids and texts of terms that the table lacks."""
+        return []
 
     def _read(self, plan: Plan) -> None:
         self._view("triples", self._triples)
 
     def _triples_of(self, subjects: Frame) -> Frame:
-        """The triples of subjects, a column of ids."""
+        """The triples of subjects, which are a column of ids."""
         chosen = subjects.withColumnRenamed("id", "s")
         return self._triples.join(chosen, "s").select("s", "p", "o")
 
@@ -194,14 +200,14 @@ class SparkRunner:
         frame.createOrReplaceTempView(name)
 
     def _define(self, call: Call) -> None:
-        kind = "boolean" if call.wanted == "condition" else "string"
-        function = _aggregating(call) if call.wanted == "aggregate" else _evaluating(call)
-        made = self._session.udf.register(call.name, function, kind)
+        kind = "boolean" if call.result == "condition" else "string"
+        function = _aggregate_udf(call) if call.result == "aggregate" else _scalar_udf(call)
+        udf = self._session.udf.register(call.name, function, kind)
         if call.volatile:
-            self._session.udf.register(call.name, made.asNondeterministic())
+            self._session.udf.register(call.name, udf.asNondeterministic())
 
     def _close(self, closure: Closure) -> None:
-        """Semi-naive: only pairs that are new are made longer."""
+        """Compute a transitive closure semi-naively: each round extends only new pairs."""
         edges = self._session.sql(closure.edges).select("s", "o").distinct().localCheckpoint()
         total = edges
         if closure.start is not None:
@@ -215,83 +221,154 @@ class SparkRunner:
             delta = longer.select("s", "o").distinct().exceptAll(total).localCheckpoint()
             total = total.unionAll(delta)
             rounds += 1
-            if rounds % _ROUNDS_KEPT == 0:
+            if rounds % _CHECKPOINT_ROUNDS == 0:
                 total = total.localCheckpoint()
         total.createOrReplaceTempView(closure.name)
 
 
-def _constructed(plan: Plan, solutions: Frame) -> Frame:
-    """The triples of a template for each solution; those that are none are left out.
+def _construct(plan: Plan, solutions: Frame) -> Frame:
+    """Instantiate a CONSTRUCT template per solution and drop ill-formed triples.
 
-    A blank node of the template is another one for each solution, the same in all its triples.
+    A blank node of the template is fresh per solution and shared by the triples of a solution.
     """
     places = {variable: f"c{number}" for number, variable in enumerate(plan.variables)}
     labels: dict[str, str] = {}
 
-    def written(term: str | Constant) -> str:
+    def expression(term: str | Constant) -> str:
         if not isinstance(term, str):
-            return _quoted(text_of(term))
+            return _quote(text_of(term))
         if term.startswith("_:"):
             label = labels.setdefault(term, f"_:{'x' * (len(labels) + 1)}")
-            return f"concat({_quoted(label)}, CAST(row AS STRING))"
+            return f"concat({_quote(label)}, CAST(row AS STRING))"
         return places[term]
 
     structs = ", ".join(
         "named_struct("
-        + ", ".join(f"'{n}', {written(t)}" for n, t in zip(TRIPLE_COLUMNS, triple, strict=True))
+        + ", ".join(f"'{n}', {expression(t)}" for n, t in zip(TRIPLE_COLUMNS, triple, strict=True))
         + ")"
         for triple in plan.template
     )
     if not structs:
-        nothing = [f"CAST(NULL AS STRING) AS {name}" for name in TRIPLE_COLUMNS]
-        return solutions.selectExpr(*nothing).limit(0)
+        empty = [f"CAST(NULL AS STRING) AS {name}" for name in TRIPLE_COLUMNS]
+        return solutions.selectExpr(*empty).limit(0)
     numbered = solutions.selectExpr("*", "monotonically_increasing_id() AS row")
-    made = numbered.selectExpr(f"inline(array({structs}))")
-    return made.where(
+    triples = numbered.selectExpr(f"inline(array({structs}))")
+    return triples.where(
         "subject NOT LIKE '\"%' AND predicate LIKE '<%' AND object IS NOT NULL"
     ).distinct()
 
 
-def _quoted(found: str) -> str:
-    """A text in SQL.
+def _quote(text: str) -> str:
+    """A SQL string literal.
 
-    >>> print(_quoted("it's"))
+    >>> print(_quote("it's"))
     'it\\'s'
     """
-    escaped = found.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
-def _evaluating(call: Call) -> Callable[..., Any]:
-    """A function of a row's texts; it travels to other machines, and so holds little."""
+def _scalar_udf(call: Call) -> Callable[..., object]:
+    """A UDF over the texts of a row; Spark ships it to executors, so its closure is small."""
     function = None if call.expression is None else call.expression.function
-    wanted, kinds = call.wanted, call.kinds
+    result_kind, kinds = call.result, call.kinds
 
-    def evaluate(*cells: Any) -> Any:
+    def evaluate(*cells: Any) -> object:
         row: list[Value | None] = [
             term_of(cell) if cell is not None and kind == "text" else cell
             for cell, kind in zip(cells, kinds, strict=True)
         ]
-        try:
-            return RESULTS[wanted](bound(row[0]) if function is None else function(row))
-        except (Fault, ArithmeticError):
-            return None
-        except CorollaryError as error:
-            raise RuntimeError(error.render()) from None  # Spark passes on the text only
+        return RESULTS[result_kind](require_bound(row[0]) if function is None else function(row))
 
-    return evaluate
+    return _null_for_faults(evaluate)
 
 
-def _aggregating(call: Call) -> Callable[..., Any]:
+def _aggregate_udf(call: Call) -> Callable[..., object]:
     name, separator = call.aggregate, call.separator
 
-    def aggregate(cells: Any) -> Any:
+    def aggregate(cells: Sequence[str | None]) -> str:
+        values = [term_of(cell) for cell in cells if cell is not None]
+        return text(AGGREGATES[name](values, separator))
+
+    return _null_for_faults(aggregate)
+
+
+def _null_for_faults(function: Callable[..., object]) -> Callable[..., object]:
+    def call(*cells: object) -> object:
         try:
-            values = [term_of(cell) for cell in cells if cell is not None]
-            return text(AGGREGATES[name](values, separator))
+            return function(*cells)
         except (Fault, ArithmeticError):
             return None
         except CorollaryError as error:
-            raise RuntimeError(error.render()) from None
+            raise RuntimeError(error.render()) from None  # Spark passes on only the text
 
-    return aggregate
+    return call
+
+
+# -- hybrid mode -----------------------------------------------------------------------------------
+
+
+class PatternAnswers(Protocol):
+    """The answers to a triple pattern."""
+
+    def frame(self) -> Frame:
+        """The triples, as a DataFrame of ids: s, p, o."""
+
+    def values(self, place: int) -> Ids | None:
+        """The distinct ids at a position; None if there are too many to pass on."""
+
+
+class SparkAnswers(Protocol):
+    """Answers triple patterns on demand."""
+
+    @property
+    def most(self) -> int:
+        """The largest number of admissible ids for a position."""
+
+    def answer(self, pattern: Pattern, admissible: Mapping[int, Ids]) -> PatternAnswers:
+        """The matching triples, restricted to admissible ids by position."""
+
+    def nothing(self) -> PatternAnswers:
+        """No triples."""
+
+    def more_terms(self) -> list[tuple[int, str]]:
+        """Ids and texts of terms that answers may have and the table lacks."""
+
+    def tree(self, pattern: Pattern) -> str:
+        """Explain how answers to a pattern are derived."""
+
+
+class HybridSparkRunner(SparkRunner):
+    """Runs plans in Spark over the answers to their patterns."""
+
+    def __init__(self, session: Any, answers: SparkAnswers, terms: Frame) -> None:
+        super().__init__(session, answers.nothing().frame(), terms)
+        self._answers = answers
+
+    @property
+    def dialect(self) -> Dialect:
+        """One view per pattern of each query."""
+        return HybridSparkDialect()
+
+    def explain(self, plan: Plan) -> str:
+        """The proof tree of each pattern in evaluation order, then Spark's physical plan."""
+        return "\n\n".join([*trees(plan, self._answers.tree), super().explain(plan)])
+
+    def _more_terms(self) -> list[tuple[int, str]]:
+        return self._answers.more_terms()
+
+    def _read(self, plan: Plan) -> None:
+        answers = self._answers
+        answered = answer_patterns(
+            plan, answers.answer, answers.nothing(), lambda answer, place: answer.values(place)
+        )
+        for scan, answer in answered:
+            self._view(answers_name(plan, scan), answer.frame())
+
+    def _triples_of(self, subjects: Frame) -> Frame:
+        most = self._answers.most
+        ids = [row[0] for row in subjects.limit(most + 1).collect()]
+        admissible = {0: np.array(ids, np.uint32)} if len(ids) <= most else {}
+        answers = self._answers.answer((None, None, None), admissible)
+        frame = answers.frame()
+        return frame.join(subjects.withColumnRenamed("id", "s"), "s").select("s", "p", "o")

@@ -1,9 +1,9 @@
-"""Private folders for what DuckDB writes to disk when memory is short.
+"""Private spill folders for DuckDB.
 
-A folder is created by `mkdtemp`, so that nobody can guess its name and only its owner can read it,
-and is removed with the database. A process that is killed cannot remove its folder; the next one
-that needs such a folder does. Every owner holds a lock on a file in its folder, which the system
-releases when the owner ends, so a folder without a lock holder is nobody's.
+`mkdtemp` creates a folder with an unpredictable name that only its owner can read; it is removed
+with the database. A killed process leaves its folder behind; the next process that creates one
+removes it. Every owner locks a file in its folder, and the system releases the lock when the owner
+ends, so a folder without a lock holder is an orphan.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GRACE = 60.0  # seconds that an owner has between creating its folder and locki
 
 
 class SpillFolder:
-    """A folder that only this user can read; `remove` ends it."""
+    """A folder that only this user can read; `remove` deletes it."""
 
     def __init__(self) -> None:
         root = Path(tempfile.gettempdir())
@@ -43,7 +43,7 @@ class SpillFolder:
 
 
 def _remove_orphans(root: Path) -> None:
-    """Remove the folders of processes of this user that were killed."""
+    """Remove the spill folders that killed processes of this user left behind."""
     with contextlib.suppress(OSError):
         for path in root.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):
@@ -52,10 +52,10 @@ def _remove_orphans(root: Path) -> None:
 
 
 def _is_orphan(path: Path) -> bool:
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return False
-    if time.time() - found.st_mtime < _GRACE:
+    if time.time() - status.st_mtime < _GRACE:
         return False
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:

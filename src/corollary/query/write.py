@@ -1,6 +1,6 @@
-"""Answers in the formats of the standards: CSV, TSV, JSON and XML results, Parquet, RDF.
+"""Serializes answers: SPARQL results in CSV, TSV, JSON and XML, Parquet, RDF.
 
-Nothing is decoded that stays as it is: TSV and N-Triples are the texts of the terms themselves.
+Terms are decoded only where needed: TSV and N-Triples write their texts unchanged.
 """
 
 from __future__ import annotations
@@ -8,80 +8,82 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from corollary.core.terms import term_of
 from corollary.errors import InvalidInput
+from corollary.lang.printer import Printer
 from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
-from corollary.query.results import Solutions, TripleTable
+from corollary.query.results import Answer, Solutions, TripleTable
+from corollary.rdf.frames import statement_lines
 
 FORMATS = ("table", "csv", "tsv", "json", "xml", "parquet", "nt", "ttl")
-FOLDERS = ("csv", "tsv", "nt", "parquet")  # that are written piece by piece
-_FITTING = {
+FOLDERS = ("csv", "tsv", "nt", "parquet")  # formats that can be written as part files
+_FORMATS_BY_ANSWER = {
     bool: ("table", "json", "xml"),
     Solutions: ("table", "csv", "tsv", "json", "xml", "parquet"),
     TripleTable: ("table", "csv", "tsv", "parquet", "nt", "ttl"),
 }
-_WHAT = {bool: "ASK", Solutions: "SELECT", TripleTable: "CONSTRUCT and DESCRIBE"}
-_WIDEST = 60  # characters of a cell on a terminal
+_QUERY_FORMS = {bool: "ASK", Solutions: "SELECT", TripleTable: "CONSTRUCT and DESCRIBE"}
+_MAX_CELL_WIDTH = 60  # characters of a cell on a terminal
+_XML_START = '<?xml version="1.0"?>\n<sparql xmlns="http://www.w3.org/2005/sparql-results#">\n'
 
 
 def encoded(
     answer: Solutions | TripleTable | bool, format_: str, prefixes: Mapping[str, str] | None = None
 ) -> bytes:
-    """An answer as a file has it.
+    """Serialize an answer.
 
-    >>> found = Solutions(pa.table({"x": ['"a"@en', None]}))
-    >>> encoded(found, "tsv")
+    >>> answer = Solutions(pa.table({"x": ['"a"@en', None]}))
+    >>> encoded(answer, "tsv")
     b'?x\\n"a"@en\\n\\n'
     >>> encoded(True, "json")
     b'{"head": {}, "boolean": true}\\n'
     """
-    fitting = next(f for kind, f in _FITTING.items() if isinstance(answer, kind))
-    if format_ not in fitting:
-        what = next(w for kind, w in _WHAT.items() if isinstance(answer, kind))
+    formats = next(f for kind, f in _FORMATS_BY_ANSWER.items() if isinstance(answer, kind))
+    if format_ not in formats:
+        query_form = next(w for kind, w in _QUERY_FORMS.items() if isinstance(answer, kind))
         raise InvalidInput(
             "E562",
-            f"answers of {what} queries are not written as {format_}",
-            f"there are {', '.join(fitting)}",
+            f"cannot write the answer of {query_form} queries as {format_}",
+            f"choose one of {', '.join(formats)}",
         )
+    if isinstance(answer, bool):
+        return _TRUTHS[format_][answer].encode()
     if format_ == "parquet":
         return _parquet(answer)
     return _WRITERS[format_](answer, prefixes or {}).encode()
 
 
 def pieces(format_: str, variables: Sequence[str]) -> tuple[str, str, Callable[[pa.Table], str]]:
-    """How a table is written piece by piece: the first line, what ends lines, and each piece.
+    """Write a table in parts: returns the header, the line terminator, and the part writer.
 
-    The first line and the pieces have no end; there is none for formats without a first line.
+    The header and the parts have no final terminator; the header is empty for formats without one.
 
     >>> first, end, piece = pieces("csv", ["x", "y"])
     >>> first, end, piece(pa.table({"x": ["<urn:a>", None], "y": ['"b"', '"c"']}))
     ('x,y', '\\r\\n', 'urn:a,b\\r\\n,c')
     """
     if format_ == "nt":
-        return "", "\n", _lines
+        return "", "\n", _ntriples_lines
     write, end = (_csv, "\r\n") if format_ == "csv" else (_tsv, "\n")
-    nothing = pa.table({name: pa.array([], pa.large_string()) for name in variables})
-    first = write(Solutions(nothing), {})
+    empty = pa.table({name: pa.array([], pa.large_string()) for name in variables})
+    header = write(Solutions(empty), {})
     return (
-        first.removesuffix(end),
+        header.removesuffix(end),
         end,
-        lambda table: write(Solutions(table), {}).removeprefix(first).removesuffix(end),
+        lambda table: write(Solutions(table), {}).removeprefix(header).removesuffix(end),
     )
 
 
-def _lines(table: pa.Table) -> str:
+def _ntriples_lines(table: pa.Table) -> str:
     wide = pa.table([c.cast(pa.large_string()) for c in table.columns], names=table.column_names)
     return _ntriples(TripleTable(wide), {}).removesuffix("\n")
 
 
-def _parquet(answer: Any) -> bytes:
+def _parquet(answer: Answer) -> bytes:
     import pyarrow.parquet as pq
 
     out = io.BytesIO()
@@ -89,36 +91,15 @@ def _parquet(answer: Any) -> bytes:
     return out.getvalue()
 
 
-def _names(answer: Solutions | TripleTable) -> Sequence[str]:
-    found: Sequence[str] = answer.table.column_names
-    return found
-
-
-def _texts(answer: Solutions | TripleTable) -> Iterator[tuple[str | None, ...]]:
-    columns = [column.to_pylist() for column in answer.table.columns]
-    return iter(zip(*columns, strict=True)) if columns else iter([()] * len(answer))
-
-
-def _terms(answer: Solutions | TripleTable) -> Iterator[list[Constant | None]]:
-    known: dict[str, Constant] = {}
-    for row in _texts(answer):
-        terms: list[Constant | None] = []
-        for text in row:
-            if text is not None and text not in known:
-                known[text] = term_of(text)
-            terms.append(None if text is None else known[text])
-        yield terms
-
-
-def _csv(answer: Any, prefixes: Mapping[str, str]) -> str:
+def _csv(answer: Answer, prefixes: Mapping[str, str]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(_names(answer))
-    writer.writerows([_plain(term) for term in row] for row in _terms(answer))
+    writer.writerow(answer.table.column_names)
+    writer.writerows([_csv_cell(term) for term in row] for row in answer)
     return out.getvalue()
 
 
-def _plain(term: Constant | None) -> str:
+def _csv_cell(term: Constant | None) -> str:
     match term:
         case None:
             return ""
@@ -130,22 +111,20 @@ def _plain(term: Constant | None) -> str:
             return lexical
 
 
-def _tsv(answer: Any, prefixes: Mapping[str, str]) -> str:
-    lines = ["\t".join(f"?{name}" for name in _names(answer))]
-    lines += ["\t".join(text or "" for text in row) for row in _texts(answer)]
+def _tsv(answer: Answer, prefixes: Mapping[str, str]) -> str:
+    lines = ["\t".join(f"?{name}" for name in answer.table.column_names)]
+    lines += ["\t".join(text or "" for text in row) for row in answer.texts()]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _json(answer: Any, prefixes: Mapping[str, str]) -> str:
-    if isinstance(answer, bool):
-        return json.dumps({"head": {}, "boolean": answer}) + "\n"
-    names = _names(answer)
+def _json(answer: Answer, prefixes: Mapping[str, str]) -> str:
+    names = answer.table.column_names
     rows = [
         {name: _binding(term) for name, term in zip(names, row, strict=True) if term is not None}
-        for row in _terms(answer)
+        for row in answer
     ]
-    found = {"head": {"vars": [*names]}, "results": {"bindings": rows}}
-    return json.dumps(found, ensure_ascii=False) + "\n"
+    document = {"head": {"vars": [*names]}, "results": {"bindings": rows}}
+    return json.dumps(document, ensure_ascii=False) + "\n"
 
 
 def _binding(term: Constant) -> dict[str, str]:
@@ -155,21 +134,17 @@ def _binding(term: Constant) -> dict[str, str]:
         case BlankNode(label):
             return {"type": "bnode", "value": label}
         case Literal(lexical, datatype, language):
-            found = {"type": "literal", "value": lexical}
+            binding = {"type": "literal", "value": lexical}
             if language is not None:
-                return found | {"xml:lang": language}
-            return found if datatype == XSD + "string" else found | {"datatype": datatype}
+                return binding | {"xml:lang": language}
+            return binding if datatype == XSD + "string" else binding | {"datatype": datatype}
 
 
-def _xml(answer: Any, prefixes: Mapping[str, str]) -> str:
-    head = '<?xml version="1.0"?>\n<sparql xmlns="http://www.w3.org/2005/sparql-results#">\n'
-    if isinstance(answer, bool):
-        truth = "true" if answer else "false"
-        return f"{head}  <head/>\n  <boolean>{truth}</boolean>\n</sparql>\n"
-    names = _names(answer)
+def _xml(answer: Answer, prefixes: Mapping[str, str]) -> str:
+    names = answer.table.column_names
     variables = "".join(f"<variable name={quoteattr(name)}/>" for name in names)
-    lines = [f"{head}  <head>{variables}</head>\n  <results>\n"]
-    for row in _terms(answer):
+    lines = [f"{_XML_START}  <head>{variables}</head>\n  <results>\n"]
+    for row in answer:
         cells = "".join(
             f"<binding name={quoteattr(name)}>{_element(term)}</binding>"
             for name, term in zip(names, row, strict=True)
@@ -192,60 +167,46 @@ def _element(term: Constant) -> str:
                 kind = f" xml:lang={quoteattr(language)}"
             elif datatype != XSD + "string":
                 kind = f" datatype={quoteattr(datatype)}"
-            # A bare carriage return would be read as a line feed.
+            # XML parsers read a bare carriage return as a line feed.
             shown = escape(lexical, {"\r": "&#13;"})
             return f"<literal{kind}>{shown}</literal>"
 
 
-def _ntriples(answer: Any, prefixes: Mapping[str, str]) -> str:
-    columns = answer.table.columns
-    end, separator = (pa.scalar(text, pa.large_string()) for text in (".\n", " "))
-    lines = pc.binary_join_element_wise(*columns, end, separator)
-    return "".join(lines.to_pylist())
+def _ntriples(answer: Answer, prefixes: Mapping[str, str]) -> str:
+    return "".join(statement_lines(answer.table.columns).to_pylist())
 
 
-def _turtle(answer: Any, prefixes: Mapping[str, str]) -> str:
+def _turtle(answer: Answer, prefixes: Mapping[str, str]) -> str:
     import pyoxigraph
 
-    # Triples of one subject and property are written together if they follow each other.
-    ordered = TripleTable(answer.table.sort_by([(n, "ascending") for n in _names(answer)]))
+    # Sorted, because Turtle groups only adjacent triples of a subject and property.
+    ordered = TripleTable(
+        answer.table.sort_by([(n, "ascending") for n in answer.table.column_names])
+    )
     triples = pyoxigraph.parse(
         _ntriples(ordered, prefixes).encode(), format=pyoxigraph.RdfFormat.N_TRIPLES
     )
-    found = pyoxigraph.serialize(
+    serialized = pyoxigraph.serialize(
         (quad.triple for quad in triples),
         format=pyoxigraph.RdfFormat.TURTLE,
         prefixes=dict(prefixes),
     )
-    assert found is not None, "no file was named"
-    return found.decode()
+    assert serialized is not None, "without an output file, serialize returns bytes"
+    return serialized.decode()
 
 
-def _table(answer: Any, prefixes: Mapping[str, str]) -> str:
-    if isinstance(answer, bool):
-        return "yes\n" if answer else "no\n"
-    names = _names(answer)
-    shorter = sorted(prefixes.items(), key=lambda pair: -len(pair[1]))
-    rows = [[_shown(term, shorter) for term in row] for row in _terms(answer)]
-    return _aligned([[*names], *rows])
+def _table(answer: Answer, prefixes: Mapping[str, str]) -> str:
+    printer = Printer(prefixes, well_known=False)
+    rows = [[_table_cell(term, printer) for term in row] for row in answer]
+    return _align([answer.table.column_names, *rows])
 
 
-def _shown(term: Constant | None, prefixes: Iterable[tuple[str, str]]) -> str:
-    from corollary.core.terms import text_of
-
-    if term is None:
-        return ""
-    if isinstance(term, IRI):
-        for prefix, iri in prefixes:
-            if term.value.startswith(iri) and term.value[len(iri) :].isidentifier():
-                return f"{prefix}:{term.value[len(iri) :]}"
-    found = text_of(term)
-    if isinstance(term, Literal) and term.datatype in (XSD + "integer", XSD + "decimal"):
-        found = term.lexical
-    return found if len(found) <= _WIDEST else f"{found[: _WIDEST - 1]}…"
+def _table_cell(term: Constant | None, printer: Printer) -> str:
+    text = "" if term is None else printer.term(term)
+    return text if len(text) <= _MAX_CELL_WIDTH else f"{text[: _MAX_CELL_WIDTH - 1]}…"
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
+def _align(lines: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -254,6 +215,13 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
     )
 
 
+_BOOLEAN_XML = f"{_XML_START}  <head/>\n  <boolean>%s</boolean>\n</sparql>\n"
+# The answers false and true.
+_TRUTHS = {
+    "table": ("no\n", "yes\n"),
+    "json": ('{"head": {}, "boolean": false}\n', '{"head": {}, "boolean": true}\n'),
+    "xml": (_BOOLEAN_XML % "false", _BOOLEAN_XML % "true"),
+}
 _WRITERS = {
     "table": _table,
     "csv": _csv,

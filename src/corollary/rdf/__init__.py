@@ -1,4 +1,4 @@
-"""RDF: files of every syntax as columns of ids, and the rule sets of its vocabularies as text."""
+"""RDF: parsers for every syntax, and the built-in rule sets."""
 
 from corollary.rdf.rulesets import RULE_SETS, rules
 

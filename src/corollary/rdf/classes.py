@@ -1,8 +1,8 @@
-"""`Classes`: which terms are equal, with one of them to stand for all.
+"""`Classes`: equivalence classes of terms, each with a representative.
 
-A value of two arrays: the terms that are equal to some other one, in order, and the representative
-of each. All other terms represent themselves. Where classes merge, the representative of the
-greatest stays, so that the least is rewritten.
+An immutable value of two arrays: the sorted terms that equal another term, and the representative
+of each. All other terms represent themselves. A merged class keeps the representative of its
+largest part, so the fewest facts are rewritten.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NONE = np.empty(0, np.uint32)
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Equal terms, by id.
+    """Equivalence classes of term ids.
 
     >>> classes = Classes().merged(np.array([[4, 2], [8, 9], [2, 6]], np.uint32))
     >>> classes.of(np.array([1, 2, 4, 6, 9], np.uint32)).tolist()
@@ -37,31 +37,29 @@ class Classes:
     representatives: Ids = field(default_factory=lambda: _NONE)
 
     def __len__(self) -> int:
-        """How many classes have more than one member."""
+        """Count the classes with several members."""
         return len(self._groups[0])
 
     def of(self, ids: Ids) -> Ids:
-        """The representatives of terms."""
+        """Map terms to their representatives."""
         if not len(self.terms) or not len(ids):
             return ids
-        at = np.minimum(np.searchsorted(self.terms, ids), len(self.terms) - 1)
-        return np.where(self.terms[at] == ids, self.representatives[at], ids)
+        at, found = _find(self.terms, ids)
+        return np.where(found, self.representatives[at], ids)
 
     def of_one(self, term_id: int) -> int:
-        """The representative of a term."""
+        """Return the representative of a term."""
         return int(self.of(np.array([term_id], np.uint32))[0])
 
     def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Which of the terms are equal to some other one."""
+        """Return a mask of the terms that equal another term."""
         if not len(self.terms):
             return np.zeros(len(ids), np.bool_)
-        at = np.minimum(np.searchsorted(self.terms, ids), len(self.terms) - 1)
-        found: npt.NDArray[np.bool_] = self.terms[at] == ids
-        return found
+        return _find(self.terms, ids)[1]
 
     @cached_property
     def _groups(self) -> tuple[Ids, Numbers, Numbers, Ids]:
-        """The representatives in order, where their members begin, how many, the members."""
+        """The sorted representatives, the starts and sizes of their classes, and the members."""
         order = np.argsort(self.representatives, kind="stable")
         found, starts, counts = np.unique(
             self.representatives[order], return_index=True, return_counts=True
@@ -69,20 +67,20 @@ class Classes:
         return found, starts, counts, self.terms[order]
 
     @property
-    def all(self) -> Ids:
-        """The representatives of classes of more than one member, in order."""
+    def nontrivial(self) -> Ids:
+        """The sorted representatives of classes with several members."""
         return self._groups[0]
 
     def sizes(self, representatives: Ids) -> Numbers:
-        """How many members the classes of representatives have."""
+        """Return the sizes of the classes of representatives."""
         found, _, counts, _ = self._groups
         if not len(found):
             return np.ones(len(representatives), np.int64)
-        at = np.minimum(np.searchsorted(found, representatives), len(found) - 1)
-        return np.where(found[at] == representatives, counts[at], 1)
+        at, is_class = _find(found, representatives)
+        return np.where(is_class, counts[at], 1)
 
     def members(self, representatives: Ids) -> Ids:
-        """The members of the classes of representatives, one class after the other."""
+        """Return the members of the classes of representatives, concatenated."""
         found, starts, _, members = self._groups
         sizes = self.sizes(representatives)
         out = np.repeat(representatives, sizes)
@@ -97,12 +95,12 @@ class Classes:
         return out
 
     def members_of(self, representative: int) -> list[int]:
-        """The members of one class."""
+        """Return the members of one class."""
         found: list[int] = self.members(np.array([representative], np.uint32)).tolist()
         return found
 
     def expanded(self, columns: Sequence[Ids]) -> list[Ids]:
-        """Rows of representatives as all rows of members that they stand for."""
+        """Expand rows of representatives to all rows of their members."""
         out = list(columns)
         for position in range(len(out)):
             if self.has(out[position]).any():
@@ -113,14 +111,14 @@ class Classes:
         return out
 
     def pairs(self, terms: Ids | None = None) -> Ids:
-        """Terms (or some of them) with their representatives before them, if these are others."""
+        """Pair representatives with the other members of their classes; by default, of all."""
         terms = self.terms if terms is None else terms
         representatives = self.of(terms)
         other = terms != representatives
         return np.stack([representatives[other], terms[other]], axis=1)
 
     def merged(self, pairs: Ids, first: int | None = None) -> Classes:
-        """With the classes of each pair made one; `first` represents its class in any case."""
+        """Merge the classes of each pair; `first` always represents its class."""
         pairs = self.of(pairs.reshape(-1)).reshape(-1, 2)
         pairs = pairs[pairs[:, 0] != pairs[:, 1]]
         if not len(pairs):
@@ -132,7 +130,7 @@ class Classes:
         order = np.lexsort((old, -weight, label))
         labels, best = np.unique(label[order], return_index=True)
         new = old[order][best][np.searchsorted(labels, label)]
-        # Members of the classes that merge; all others stay as they are.
+        # Only members of merged classes change.
         moved = np.isin(self.representatives, old)
         terms = np.concatenate([self.terms[~moved], self.members(old)])
         representatives = np.concatenate(
@@ -142,15 +140,25 @@ class Classes:
         return Classes(terms[order], representatives[order])
 
     def without(self, representatives: Ids) -> Classes:
-        """With these classes dissolved into single terms."""
-        kept = ~np.isin(self.representatives, representatives)
-        return Classes(self.terms[kept], self.representatives[kept]) if not kept.all() else self
+        """Dissolve classes into single terms."""
+        remaining = ~np.isin(self.representatives, representatives)
+        return (
+            Classes(self.terms[remaining], self.representatives[remaining])
+            if not remaining.all()
+            else self
+        )
 
     def moved(self, other: Classes) -> Ids:
-        """The terms whose representatives differ."""
+        """Return the terms whose representatives differ."""
         if self is other:
             return _NONE
         mine = self.terms[self.representatives != other.of(self.terms)]
         theirs = other.terms[other.representatives != self.of(other.terms)]
         found: Ids = np.union1d(mine, theirs)
         return found
+
+
+def _find(ordered: Ids, ids: Ids) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """Search ids in a nonempty sorted array; returns their positions and a mask of matches."""
+    at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
+    return at, np.asarray(ordered[at] == ids)

@@ -1,9 +1,9 @@
-"""`owl:sameAs` by representatives: facts and rules with every term replaced by its representative.
+"""`owl:sameAs` by rewriting: replace the terms of facts and rules by their representatives.
 
-The rules of equality (eq-sym, eq-trans, eq-rep-s, eq-rep-p, eq-rep-o) then have nothing left to do,
-and are taken out of the program. A filter looks at terms themselves, not at what they stand for, so
-that a rule with one becomes several: for each variable of the filter, one that looks at the
-representative and one that looks at the other members, which `EQUAL` lists.
+The rules of equality (eq-sym, eq-trans, eq-rep-s, eq-rep-p, eq-rep-o) become redundant and are
+removed from the program. A filter tests terms, not their classes, so a rule with a filter becomes
+several: for each variable of the filter, one that tests the representative and one that tests the
+other members, which `EQUAL` lists.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
-from corollary.core.compile import home
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts
 from corollary.core.tables import Tables, joined, narrow
@@ -22,10 +21,10 @@ from corollary.errors import InvalidInput
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
+from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import (
     IRI,
     TRIPLE,
-    TYPE,
     Aggregate,
     Atom,
     BodyLiteral,
@@ -41,17 +40,16 @@ from corollary.rdf.rulesets import rules
 
 SAME_AS = IRI("http://www.w3.org/2002/07/owl#sameAs")
 SAME = Predicate(TRIPLE, SAME_AS)
-EQUAL = Predicate("_=")  # a representative with each other member; no identifier looks like this
+EQUAL = Predicate("_=")  # (representative, other member); not a valid identifier
 NEEDED = ("eq-sym", "eq-trans", "eq-rep-s", "eq-rep-p", "eq-rep-o")
 _SAME = "_same"  # of owl-rl: equalities between different terms
 
 
 @cache
 def equality_rules() -> dict[Rule, str]:
-    """The rules that representatives make superfluous, in all their forms, with their names.
+    """Return the rules that representatives make redundant, in all orders of their atoms, by name.
 
-    They are those of `owl-rl`, and the same with `owl:sameAs` in the place of `_same`, as the
-    standard has them.
+    These are the rules of `owl-rl`, and the standard's forms with `owl:sameAs` instead of `_same`.
 
     >>> x, y = Variable("x"), Variable("y")
     >>> symmetric = Rule(Atom(TRIPLE, (y, SAME_AS, x)), (Atom(TRIPLE, (x, SAME_AS, y)),))
@@ -74,7 +72,7 @@ def equality_rules() -> dict[Rule, str]:
 
 
 def is_reflexive(rule: Rule) -> bool:
-    """Whether the rule derives nothing but that a term is the same as itself (eq-ref).
+    """Test whether a rule derives only that a term equals itself (eq-ref).
 
     >>> is_reflexive(next(rule for rule in rules("owl-rl").rules if rule.name == "eq-ref"))
     True
@@ -89,9 +87,9 @@ def is_reflexive(rule: Rule) -> bool:
 
 
 def without_equality(program: Program) -> tuple[Rule, ...]:
-    """The rules and constraints that are left for a program that is kept by representatives.
+    """Remove the rules of equality from a program.
 
-    The program must have the rules of equality, and neither negation nor aggregates.
+    The program must have the rules of equality, but neither negation nor aggregates.
     """
     known = equality_rules()
     has = {known[rule] for rule in program.rules if rule in known}
@@ -110,17 +108,13 @@ def without_equality(program: Program) -> tuple[Rule, ...]:
                 f"terms cannot be replaced by representatives under NOT or AGGREGATE: {text}",
                 "use equality by rules",
             )
-    if not any(_reads(rule, _SAME) for rule in left):
+    if not any(atom.relation == _SAME for rule in left for atom, _ in rule.atoms()):
         left = [rule for rule in left if rule.head.relation != _SAME]
     return tuple(left)
 
 
-def _reads(rule: Rule, relation: str) -> bool:
-    return any(atom.relation == relation for atom, _ in rule.atoms())
-
-
 def constants(program: Iterable[Rule], dictionary: Dictionary) -> Ids:
-    """The terms that rules name in atoms; what filters name stands for itself."""
+    """Return the constants in the atoms of rules; filters test terms, not classes."""
     found: dict[Constant, None] = {}
     for rule in program:
         for atom in (rule.head, *(atom for atom, _ in rule.atoms())):
@@ -129,7 +123,7 @@ def constants(program: Iterable[Rule], dictionary: Dictionary) -> Ids:
 
 
 def rewritten_rule(rule: Rule, classes: Classes, dictionary: Dictionary) -> Iterator[Rule]:
-    """The rule in terms of representatives; several if filters have variables (see above)."""
+    """Rewrite a rule to representatives; returns several rules if filters have variables."""
     head = rewritten_atom(rule.head, classes, dictionary)
     body: list[BodyLiteral] = [
         rewritten_atom(part, classes, dictionary) if isinstance(part, Atom) else part
@@ -139,22 +133,15 @@ def rewritten_rule(rule: Rule, classes: Classes, dictionary: Dictionary) -> Iter
     looked_at = list(dict.fromkeys(v for part in filters for v in part.variables()))
     for number in range(len(looked_at) + 1):
         for chosen in combinations(looked_at, number):
-            # The filter keeps the variable; the atoms get one for the representative.
-            stands = {v: Variable(f"{v.name}~") for v in chosen}
-            parts = [_renamed(p, stands) if isinstance(p, Atom) else p for p in body]
-            links = [Atom(EQUAL.relation, (stands[v], v)) for v in chosen]
-            yield Rule(_renamed(head, stands), (*parts, *links), rule.name, rule.span)
-
-
-def _renamed(atom: Atom, names: dict[Variable, Variable]) -> Atom:
-    if not names:
-        return atom
-    terms = (names.get(t, t) if isinstance(t, Variable) else t for t in atom.terms)
-    return Atom(atom.relation, tuple(terms), atom.span)
+            # The filter keeps its variable; the atoms get a variable for the representative.
+            renaming: dict[Variable, Variable] = {v: Variable(f"{v.name}~") for v in chosen}
+            parts = [substituted_atom(p, renaming) if isinstance(p, Atom) else p for p in body]
+            links = [Atom(EQUAL.relation, (renaming[v], v)) for v in chosen]
+            yield Rule(substituted_atom(head, renaming), (*parts, *links), rule.name, rule.span)
 
 
 def rewritten_atom(atom: Atom, classes: Classes, dictionary: Dictionary) -> Atom:
-    """The atom with representatives in the place of its constants."""
+    """Replace the constants of an atom by their representatives."""
 
     def term(old: Term) -> Term:
         if isinstance(old, Variable):
@@ -166,7 +153,7 @@ def rewritten_atom(atom: Atom, classes: Classes, dictionary: Dictionary) -> Atom
 
 
 def rewritten(facts: Facts, classes: Classes, dictionary: Dictionary) -> Tables:
-    """Facts with every term, property and class replaced by its representative.
+    """Rewrite facts: replace every term, property and class by its representative.
 
     >>> from corollary.core.tables import encode
     >>> from corollary.engines.columnar.engine import ColumnarEngine
@@ -193,7 +180,7 @@ def rewritten(facts: Facts, classes: Classes, dictionary: Dictionary) -> Tables:
 
 
 def expanded(facts: Facts, classes: Classes, dictionary: Dictionary) -> Tables:
-    """All facts that facts of representatives stand for."""
+    """Expand facts of representatives to the facts of all members."""
     parts: list[Tables] = []
     for predicate in facts.predicates():
         if predicate == EQUAL:
@@ -213,7 +200,7 @@ def expanded(facts: Facts, classes: Classes, dictionary: Dictionary) -> Tables:
 
 
 def count_expanded(facts: Facts, classes: Classes, dictionary: Dictionary) -> int:
-    """How many facts `expanded` would give: what facts stand for never overlaps."""
+    """Count the facts of `expanded`; expansions of different facts are disjoint."""
     total = 0
     for predicate in facts.predicates():
         if predicate == EQUAL:
@@ -231,7 +218,7 @@ def count_expanded(facts: Facts, classes: Classes, dictionary: Dictionary) -> in
 
 
 def _named(predicate: Predicate, dictionary: Dictionary) -> list[int]:
-    """The property of a predicate, and its class if it has one."""
+    """Return the property of a predicate, and its class if it has one."""
     assert predicate.property is not None, "a narrow predicate of triples has a property"
     named = [dictionary.id(predicate.property)]
     if predicate.member_of is not None:
@@ -246,18 +233,11 @@ def _placed(
     new: list[int],
     dictionary: Dictionary,
 ) -> Tables:
-    """Columns of a predicate as facts of the one with the property (and class) `new`."""
+    """Convert columns of a predicate to facts of the property (and class) `new`."""
     if named == new:
         return {predicate: np.stack(columns, axis=1)}
-    property_ = dictionary.term(new[0])
-    if property_ == TYPE and predicate.member_of is not None:
-        return {Predicate(TRIPLE, TYPE, dictionary.term(new[1])): np.stack(columns, axis=1)}
-    if predicate.member_of is not None:  # rdf:type is replaced by another property
-        columns = [columns[0], np.full(len(columns[0]), new[1], np.uint32)]
-    if property_ != TYPE:
-        return {Predicate(TRIPLE, property_): np.stack(columns, axis=1)}
-    middle = np.full(len(columns[0]), new[0], np.uint32)
-    return narrow(TRIPLE, [columns[0], middle, columns[1]], dictionary)
+    property_, *class_ = (np.full(len(columns[0]), term_id, np.uint32) for term_id in new)
+    return narrow(TRIPLE, [columns[0], property_, *columns[1:], *class_], dictionary)
 
 
 def _stacked(columns: list[Ids], rows: int) -> Ids:
@@ -265,22 +245,5 @@ def _stacked(columns: list[Ids], rows: int) -> Ids:
 
 
 def mentions(predicate: Predicate, terms: set[Constant]) -> bool:
-    """Whether the predicate is a property or class among the terms."""
+    """Test whether the property or class of a predicate is among the terms."""
     return predicate.property in terms or predicate.member_of in terms
-
-
-def place(predicate: Predicate, arity: int) -> Atom:
-    """An atom that matches every fact of a narrow predicate.
-
-    >>> home(place(Predicate("p"), 2))
-    Predicate('p', None, None)
-    """
-    variables = tuple(Variable(f"v{position}") for position in range(arity))
-    if predicate.relation != TRIPLE:
-        return Atom(predicate.relation, variables)
-    assert predicate.property is not None, "a narrow predicate of triples has a property"
-    if predicate.member_of is not None:
-        return Atom(TRIPLE, (variables[0], predicate.property, predicate.member_of))
-    atom = Atom(TRIPLE, (variables[0], predicate.property, variables[1]))
-    assert home(atom) == predicate
-    return atom

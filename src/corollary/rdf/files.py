@@ -1,7 +1,7 @@
-"""Files of RDF: which there are, in which syntax, compressed or not.
+"""Find and open RDF files: their syntax and compression.
 
-The suffix tells the syntax. `.owl` is RDF/XML, unless the file does not begin with `<`; then it is
-Turtle. Files in a folder, or that a pattern matches, are passed over if their suffix tells nothing.
+The suffix determines the syntax. An `.owl` file is RDF/XML if it begins with `<`, else Turtle.
+Files with unknown suffixes in a folder, or among the matches of a pattern, are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from corollary.core.inputs import InputMeter
+from corollary.core.inputs import COMPRESSIONS, InputMeter, suffix_of, unreadable
 from corollary.errors import InvalidInput
 
 SUFFIXES = {
@@ -30,7 +30,6 @@ SUFFIXES = {
     ".owl": "rdf/xml",
     ".jsonld": "json-ld",
 }
-_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 MARK = b"\xef\xbb\xbf"  # the byte-order mark that some editors write
 _PEEKED = 256
 
@@ -43,27 +42,26 @@ class File(NamedTuple):
 
 
 class Opened:
-    """A file that is read, decompressed, and how much of it has been."""
+    """An open file: decompressed bytes, and the position in the file."""
 
     def __init__(self, path: Path, raw: pa.NativeFile, limit: int | None = None) -> None:
         self.path = path
         self._raw = raw
         self._total = raw.size()
-        kind = _COMPRESSED.get(path.suffix.lower())
+        kind = COMPRESSIONS.get(path.suffix.lower())
         self._stream = pa.CompressedInputStream(raw, kind) if kind else raw
-        self._damaged = kind is not None
         self._meter = InputMeter(str(path), self._total if kind else None, limit)
         if kind and not self._total:
-            raise _unreadable(path, OSError(), damaged=True)
+            raise unreadable(path, OSError())
         self._head = b""
         self._head = self.read(_PEEKED).removeprefix(MARK)
 
     def position(self) -> tuple[int, int]:
-        """How many bytes of the file were read, and how many there are."""
+        """Return the number of bytes read, and the size of the file."""
         return self._raw.tell(), self._total
 
     def read(self, size: int) -> bytes:
-        """Some bytes, at most so many; none at the end."""
+        """Read up to `size` bytes; none at the end."""
         if self._head:
             head, self._head = self._head[:size], self._head[size:]
             return head
@@ -73,7 +71,7 @@ class Opened:
         return data
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fill some of the buffer."""
+        """Fill a part of the buffer."""
         if self._head:
             head = self.read(len(buffer))
             buffer[: len(head)] = head
@@ -84,32 +82,37 @@ class Opened:
         return count
 
     def begins_with(self, text: bytes) -> bool:
-        """Whether this comes first, after blanks, in a file of which nothing was read yet."""
+        """Test whether an unread file begins with a text, ignoring blanks."""
         return self._head.lstrip().startswith(text)
+
+    def syntax(self, named: str) -> str:
+        """Determine the syntax; its suffix suggests `named`, but an `.owl` file may be Turtle."""
+        is_owl = suffix_of(self.path) == ".owl"
+        return "turtle" if is_owl and not self.begins_with(b"<") else named
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
         try:
             yield
         except (OSError, pa.ArrowInvalid) as error:
-            raise _unreadable(self.path, error, damaged=self._damaged) from None
+            raise unreadable(self.path, error) from None
 
 
 @contextmanager
 def opened(path: Path, limit: int | None = None) -> Iterator[Opened]:
-    """Open a file for reading, which may hold up to `limit` bytes after decompression."""
+    """Open a file of at most `limit` bytes after decompression."""
     try:
-        if path.is_dir():  # as the system says it for a file
+        if path.is_dir():
             raise IsADirectoryError(21, "Is a directory")
         raw = pa.OSFile(str(path))
     except OSError as error:
-        raise _unreadable(path, error, damaged=False) from None
+        raise unreadable(path, error) from None
     with raw:
         yield Opened(path, raw, limit)
 
 
 def find(source: str | Path, format_: str | None = None) -> list[File]:
-    """The files that a path, a folder or a pattern stands for, in the order of their names."""
+    """List the files of a path, folder or pattern, sorted by name."""
     path = Path(source)
     if path.is_dir():
         inside = (p for p in path.rglob("*") if not _hidden(p.relative_to(path)))
@@ -129,7 +132,7 @@ def find(source: str | Path, format_: str | None = None) -> list[File]:
 
 
 def format_of(path: Path) -> str | None:
-    """The syntax that the name of a file tells.
+    """Determine the syntax of a file from its suffix.
 
     >>> format_of(Path("data.ttl.gz")), format_of(Path("notes.txt"))
     ('turtle', None)
@@ -137,19 +140,23 @@ def format_of(path: Path) -> str | None:
     return SUFFIXES.get(suffix_of(path))
 
 
-def suffix_of(path: Path) -> str:
-    """The suffix that tells the syntax, `.ttl` of `data.ttl.gz`."""
-    name = Path(path.stem) if is_compressed(path) else path
-    return name.suffix.lower()
+class Pieces:
+    """A stream that concatenates pieces of bytes."""
 
+    def __init__(self, pieces: Iterator[memoryview]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
 
-def is_compressed(path: Path) -> bool:
-    """Whether the name says that the file is compressed.
-
-    >>> is_compressed(Path("data.nt.gz")), is_compressed(Path("data.nt"))
-    (True, False)
-    """
-    return path.suffix.lower() in _COMPRESSED
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a part of the buffer; returns 0 at the end."""
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = piece
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
 
 
 def _known(paths: Iterable[Path], nothing: str, source: str, format_: str | None) -> list[File]:
@@ -166,10 +173,3 @@ def _known(paths: Iterable[Path], nothing: str, source: str, format_: str | None
 
 def _hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
-
-
-def _unreadable(path: Path, error: Exception, *, damaged: bool) -> InvalidInput:
-    if damaged:
-        return InvalidInput("E306", f"{path} is damaged: it cannot be decompressed", file=str(path))
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return InvalidInput("E301", f"cannot read {path}: {reason}", file=str(path))

@@ -1,30 +1,31 @@
-"""Tables with the columns subject, predicate and object, and graphs of rdflib, as triples.
+"""Read tables with the columns subject, predicate and object, and rdflib graphs.
 
-A cell is a term as N-Triples writes it (it begins with `<`, `_:` or `"`), or else an IRI in full.
-The rows are written as lines by Arrow and read like a file, so that a row has the number of its
-line. A table, or a graph, is one document: its blank nodes are its own.
+A cell is a term in N-Triples syntax (it begins with `<`, `_:` or `"`), or else an absolute IRI.
+Arrow formats the rows as lines, which are read like a file, so line numbers are row numbers. A
+table or graph is one document with its own blank nodes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
 from corollary.core.notices import note
+from corollary.core.strings import string_bytes
 from corollary.errors import InvalidInput
-from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
+from corollary.lang.syntax import IRI, TRIPLE_COLUMNS, XSD, BlankNode, Constant, Literal
+from corollary.rdf.files import Pieces
 from corollary.rdf.triples import Reading
 
 if TYPE_CHECKING:
     import rdflib
 
-COLUMNS = ("subject", "predicate", "object")
-_ROWS = 1 << 18  # that are written as lines at once
+_ROWS = 1 << 18  # formatted as lines at once
 _IRI = r"<[^<>\"{}|^`\\\x00-\x20]*>"
 _WRITTEN = (
     rf"^(?:{_IRI}|_:[^\s]+|"
@@ -35,33 +36,33 @@ _HINT = 'a cell is an IRI, or a term as N-Triples writes it: <…>, _:label, "te
 
 
 class Frame(Protocol):
-    """A table of Arrow, pandas, Polars or any other library that speaks Arrow."""
+    """A table of Arrow, pandas, Polars or any library with Arrow's C stream interface."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 def is_frame(source: object) -> bool:
-    """Whether the source is a table."""
+    """Test whether the source is a table."""
     return hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
 
 
 def is_graph(source: object) -> bool:
-    """Whether the source is a graph of rdflib, which is not loaded to find out."""
+    """Test whether the source is an rdflib graph, without importing rdflib."""
     module = sys.modules.get("rdflib")
     return module is not None and isinstance(source, module.Graph)
 
 
-def read_frame(source: Any, reading: Reading, name: str) -> None:
+def read_frame(source: Frame, reading: Reading, name: str) -> None:
     """Read a table."""
     columns = [_texts(column, field, name) for field, column in _columns(source, name)]
     _check(columns, reading, name)
     from corollary.rdf.lines import read_lines  # loads the compiler
 
-    read_lines(_Lines(columns), "n-triples", reading, name)
+    read_lines(Pieces(_lines(columns)), "n-triples", reading, name)
 
 
 def read_graph(graph: rdflib.Graph, reading: Reading, name: str) -> None:
-    """Read a graph of rdflib; of a dataset all graphs."""
+    """Read an rdflib graph, or all graphs of a dataset."""
     scope = reading.scope()
     numbers: dict[object, int] = {}
     columns: tuple[list[int], ...] = ([], [], [])
@@ -76,7 +77,7 @@ def read_graph(graph: rdflib.Graph, reading: Reading, name: str) -> None:
 
 
 def _named(graph: rdflib.Graph) -> int:
-    """How many statements of a dataset are in named graphs."""
+    """Count the statements in the named graphs of a dataset."""
     if not hasattr(graph, "quads"):
         return 0
     from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
@@ -86,15 +87,15 @@ def _named(graph: rdflib.Graph) -> int:
     return sum(1 for name in names if name not in (None, DATASET_DEFAULT_GRAPH_ID))
 
 
-def statements_of(graph: rdflib.Graph) -> Iterable[Any]:
-    """The statements of a graph, or of all graphs of a dataset."""
+def statements_of(graph: rdflib.Graph) -> Iterable[tuple[object, object, object]]:
+    """Iterate over the statements of a graph, or of all graphs of a dataset."""
     if hasattr(graph, "quads"):
         return (quad[:3] for quad in graph.quads((None, None, None, None)))
     return graph
 
 
-def constant_of(term: Any, scope: str = "") -> Constant:
-    """A term of rdflib; `scope` goes before the labels of blank nodes.
+def constant_of(term: object, scope: str = "") -> Constant:
+    """Convert an rdflib term; `scope` prefixes the labels of blank nodes.
 
     >>> import rdflib
     >>> constant_of(rdflib.URIRef("urn:a"))
@@ -116,9 +117,9 @@ def constant_of(term: Any, scope: str = "") -> Constant:
     )
 
 
-def _columns(source: Any, name: str) -> list[tuple[str, pa.ChunkedArray]]:
+def _columns(source: Frame, name: str) -> list[tuple[str, pa.ChunkedArray]]:
     table = source if isinstance(source, pa.Table) else pa.table(source)
-    missing = [column for column in COLUMNS if column not in table.column_names]
+    missing = [column for column in TRIPLE_COLUMNS if column not in table.column_names]
     if missing:
         raise InvalidInput(
             "E322",
@@ -127,23 +128,20 @@ def _columns(source: Any, name: str) -> list[tuple[str, pa.ChunkedArray]]:
             "rename the columns of the table",
             file=name,
         )
-    return [(column, table.column(column)) for column in COLUMNS]
+    return [(column, table.column(column)) for column in TRIPLE_COLUMNS]
 
 
 def _texts(column: pa.ChunkedArray, field: str, name: str) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):  # a category of pandas or Polars
         kind = kind.value_type
-    if not any(
-        test(kind)
-        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    ):
+    if kind not in (pa.string(), pa.large_string(), pa.string_view()):
         raise InvalidInput("E322", f"expected texts in '{field}', found {kind}", _HINT, file=name)
     return column.cast(pa.large_string())
 
 
 def _check(columns: list[pa.ChunkedArray], reading: Reading, name: str) -> None:
-    """Refuse rows with cells that are no term, so that no cell can be taken for several."""
+    """Reject rows with invalid cells, so no cell is read as several terms."""
     good = [
         compute.fill_null(compute.match_substring_regex(column, _WRITTEN), False)
         .combine_chunks()
@@ -157,40 +155,24 @@ def _check(columns: list[pa.ChunkedArray], reading: Reading, name: str) -> None:
         place = next(place for place in range(3) if not good[place][row])
         cell = columns[place][row].as_py()
         found = "nothing" if cell is None else repr(cell)
-        message = f"expected a term in '{COLUMNS[place]}', found {found}"
+        message = f"expected a term in '{TRIPLE_COLUMNS[place]}', found {found}"
         reading.malformed(name, row + 1, place + 1, message, _HINT)
-    # Rows that are skipped become empty lines, so that the others keep their numbers.
+    # Skipped rows become empty lines, so the others keep their numbers.
     for place, column in enumerate(columns):
         columns[place] = compute.if_else(pa.array(fine), column, large(""))
 
 
-class _Lines:
-    """The rows of a table as lines of N-Triples."""
-
-    def __init__(self, columns: list[pa.ChunkedArray]) -> None:
-        self._columns = columns
-        self._row = 0
-        self._batch = memoryview(b"")
-
-    def readinto(self, buffer: memoryview) -> int:
-        while not self._batch and self._row < len(self._columns[0]):
-            self._batch = self._written(self._row)
-            self._row += _ROWS
-        size = min(len(buffer), len(self._batch))
-        buffer[:size] = self._batch[:size]
-        self._batch = self._batch[size:]
-        return size
-
-    def _written(self, row: int) -> memoryview:
-        cells = [_terms(column.slice(row, _ROWS).combine_chunks()) for column in self._columns]
-        lines = compute.binary_join_element_wise(*cells, large(".\n"), large(" "))
+def _lines(columns: list[pa.ChunkedArray]) -> Iterator[memoryview]:
+    """Format the rows of a table as lines of N-Triples."""
+    for row in range(0, len(columns[0]), _ROWS):
+        cells = [_terms(column.slice(row, _ROWS).combine_chunks()) for column in columns]
         skipped = compute.equal(cells[0], large(""))
-        lines = compute.if_else(skipped, large("\n"), lines)
-        return array_bytes(lines)
+        lines = compute.if_else(skipped, large("\n"), statement_lines(cells))
+        yield string_bytes(lines)[1].data
 
 
 def _terms(cells: pa.Array) -> pa.Array:
-    """Cells as N-Triples writes them; line breaks inside of literals are escaped."""
+    """Format cells in N-Triples syntax; line breaks inside literals are escaped."""
     for character, escape in (("\n", "\\n"), ("\r", "\\r")):
         cells = compute.replace_substring(cells, character, escape)
     first = compute.utf8_slice_codeunits(cells, 0, 1)
@@ -200,14 +182,10 @@ def _terms(cells: pa.Array) -> pa.Array:
 
 
 def large(text: str) -> pa.Scalar:
-    """A text of the type that Arrow's functions need beside arrays with 64-bit offsets."""
+    """Create a string scalar for arrays with 64-bit offsets."""
     return pa.scalar(text, pa.large_string())
 
 
-def array_bytes(array: pa.Array) -> memoryview:
-    """The bytes of an array of strings, one after the other."""
-    _, offsets, data = array.buffers()
-    kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
-    places = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1]
-    first, last = (int(places[0]), int(places[-1])) if len(array) else (0, 0)
-    return memoryview(data).cast("B")[first:last] if last > first else memoryview(b"")
+def statement_lines(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """Format terms in N-Triples syntax as lines of statements."""
+    return compute.binary_join_element_wise(*columns, large(".\n"), large(" "))

@@ -1,9 +1,9 @@
-"""A document in front of its parser: every byte is scanned before the parser gets it.
+"""`Guard` scans every byte of a document before the parser reads it.
 
-The parser library (pyoxigraph) expands entities, nests as deeply as the document asks for, and
-buffers until a statement is complete. `Guard` stops a document before that costs too much: limits
-on nesting, tokens and names are found by the scanners of `rdf.scan`, entities are checked here, and
-the parser may read only so much without yielding a statement.
+The parser library (pyoxigraph) expands entities, recurses as deeply as the document nests, and
+buffers until a statement is complete. `Guard` bounds these costs: the scanners of `rdf.scan` limit
+nesting, tokens and names, entities are checked here, and the parser may read only a bounded number
+of bytes without yielding a statement.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from corollary.errors import InvalidInput
 
 MAX_ENTITY = 1024  # bytes of the text of an entity
 WINDOW = 64 << 20  # bytes that the parser may read without yielding a statement
-_BLOCK = 1 << 18  # bytes that are scanned at once
+_BLOCK = 1 << 18  # bytes per scan
 _DECLARATION = 2 * MAX_ENTITY  # bytes of the declaration of an entity
-_MAX_OPENED = 4000  # `<<` without a statement after a mistake; the parser's stack takes 5,000
-# Character references and the five entities of XML stand for one character each. A percent sign
+_MAX_OPENED = 4000  # `<<` without a statement after an error; the parser's stack overflows at 5,000
+# Character references and the five entities of XML expand to one character each. A percent sign
 # is part of an IRI, not a reference to a parameter entity.
 _ENTITY = re.compile(
     rb"<!ENTITY\s+[^\s%\"'<>&;]+\s+"
@@ -33,20 +33,20 @@ _ENTITY = re.compile(
     rb"\s*>",
 )
 _SCANNED = ("turtle", "trig", "rdf/xml", "json-ld")
-# A level of nesting takes a bracket at least: shorter texts of these syntaxes are harmless.
+# A level of nesting takes at least one bracket, so shorter texts of these syntaxes are harmless.
 _BRACKETS, _HARMLESS = ("turtle", "trig"), 1000
 
 
 class Source(Protocol):
-    """Something with bytes to read."""
+    """A readable source of bytes."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class Guard:
-    """The bytes of a document, refused where they exceed a limit.
+    """The bytes of a document; reading raises an error at a limit.
 
-    `window` is how much the parser may read between two calls of `progress`.
+    `window` is the number of bytes that the parser may read between two calls of `progress`.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class Guard:
     ) -> None:
         self.file = file
         self.bytes = 0
-        self.pending = 0  # bytes that were read since the last progress
+        self.pending = 0  # bytes read since the last progress
         self._source = source
         self._format = format_
         self._window = window or WINDOW
         self._block = b""
         self._at = 0
-        self._declaration = b""  # the end of a block that may begin an entity
+        self._declaration = b""  # the end of a block, in which an entity may start
         self._mistakes = False
         self._opened = 0
 
     @cached_property
     def _state(self) -> npt.NDArray[np.int64]:
-        """What the scanner has seen so far."""
+        """The state of the scanner."""
         from corollary.rdf import scan  # loads the compiler
 
         return scan.new_state()
@@ -79,7 +79,7 @@ class Guard:
         return scanners.get(self._format, scan.scan_turtle)
 
     def read(self, size: int) -> bytes:
-        """The next bytes, for the parser."""
+        """Return the next bytes for the parser."""
         if self._at >= len(self._block):
             assert self._source is not None, "the guard of bytes is not read"
             self._block, self._at = self._source.read(_BLOCK), 0
@@ -106,20 +106,26 @@ class Guard:
                 raise self._exceeded(limit)
 
     def progress(self) -> None:
-        """The parser has yielded statements or a mistake."""
+        """Record that the parser has yielded statements or an error."""
         self.pending = 0
         self._opened = 0
 
     def mistake(self) -> None:
-        """The parser has found a mistake and starts over, out of step with the scanner."""
+        """Reset after an error: the parser resynchronizes, out of step with the scanner."""
         from corollary.rdf import scan
 
         if self._scan is scan.scan_turtle:
             self._mistakes = True
             scan.mistake(self._state)
 
+    def is_cut(self) -> bool:
+        """Whether the document that was read is a part of one; the parser does not tell for XML."""
+        from corollary.rdf import scan
+
+        return self._format == "rdf/xml" and not scan.is_whole_xml(self._state)
+
     def _count_opened(self, data: bytes) -> None:
-        """Triple terms inside each other, whatever the scanner takes them for."""
+        """Bound nested triple terms independently of the scanner."""
         self._opened += data.count(b"<<")
         if self._opened > _MAX_OPENED:
             raise self._nested("triple terms", _MAX_OPENED)
@@ -137,7 +143,7 @@ class Guard:
                 if found is None:
                     if len(text) - at >= _DECLARATION or b">" in text[at:]:
                         raise self._refused_entity()
-                    break  # the next block has the rest
+                    break  # the rest is in the next block
                 value = max(map(len, filter(None, found.groups())), default=0)
                 if value > MAX_ENTITY:
                     raise self._refused_entity()
@@ -203,7 +209,7 @@ class Guard:
 class ExpansionBudget:
     """Bounds the text of a document's terms by the size of the document.
 
-    Namespaces make terms longer than what is written, but not a hundred times longer.
+    Namespaces expand terms, but not legitimately by a factor of a hundred.
     """
 
     def __init__(self, guard: Guard) -> None:

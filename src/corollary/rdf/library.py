@@ -1,7 +1,6 @@
-"""Syntaxes that the library parses (pyoxigraph), and single lines that the tokenizer leaves to it.
+"""Parsing with pyoxigraph: whole documents, and the lines that the tokenizer rejects.
 
-A statement comes as values of the library, whose text is canonical. After a mistake the library
-goes on with the next statement where it finds one.
+Its terms have canonical text. After a syntax error it resumes at the next statement it finds.
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import IO, Protocol, cast
+from typing import IO, cast
 
 import pyarrow as pa
 import pyoxigraph
@@ -19,7 +19,7 @@ from pyoxigraph import DefaultGraph, Quad, QuadParser, RdfFormat, Triple
 from corollary.core.inputs import too_long
 from corollary.core.notices import note
 from corollary.errors import OperationFailed
-from corollary.rdf.guard import ExpansionBudget, Guard
+from corollary.rdf.guard import ExpansionBudget, Guard, Source
 from corollary.rdf.triples import Reading
 from corollary.rdf.xml_literals import canonical
 
@@ -34,9 +34,9 @@ LIBRARY = {
 NO_TRIPLE = "expected an IRI, a blank node or a literal as object, found a triple"
 _DEFAULT_GRAPH = DefaultGraph()
 GRAPHS = ("n-quads", "trig", "json-ld")  # syntaxes with named graphs
-_BATCH = 1 << 10  # statements that are encoded at once; with 65,536 it was slower by a third
-_STEP = 1 << 5  # statements after which bytes that the parser has taken are looked at
-_BATCH_BYTES = 4 << 20  # of a document after which they are encoded, too
+_BATCH = 1 << 10  # statements encoded at once; 65,536 were slower by a third
+_STEP = 1 << 5  # statements between two checks of the bytes that the parser has read
+_BATCH_BYTES = 4 << 20  # bytes of a document that end a batch, too
 _PLACE = re.compile(r"Parser error (?:at|between) .*?(?:columns? \d+(?: and \d+)?): ")
 _EXPECTED = {
     "Quads must be followed by a dot": "expected a full stop after the object",
@@ -52,23 +52,17 @@ _EXPECTED = {
     "line jumps are not allowed in the middle of triples": "expected the rest of the statement on"
     " the same line",
 }
-# The library gives blank nodes without a label a random one of 128 bits.
+# The library labels anonymous blank nodes with random numbers of 128 bits.
 _UNLABELED = re.compile(r"_:[0-9a-f]{28,32}")
 
 Parsed = Quad | SyntaxError
-
-
-class Source(Protocol):
-    """Something with bytes to read."""
-
-    def read(self, size: int, /) -> bytes: ...
 
 
 Scope = Callable[[str], str]
 
 
 def parse(source: bytes | Source, format_: str, base: str | None = None) -> Iterator[Parsed]:
-    """The statements and the mistakes of a document, in order.
+    """Parse a document into statements and errors, in order.
 
     >>> [type(found).__name__ for found in parse(b"<urn:a> 1 <urn:b> .\\n", "n-triples")]
     ['SyntaxError']
@@ -86,12 +80,12 @@ def _items(parser: QuadParser, file: str | None = None) -> Iterator[Parsed]:
         try:
             yield from parser
         except SyntaxError as error:
-            if before == error.args:  # it does not come past this one
+            if before == error.args:  # the parser is stuck at this error
                 return
             before = error.args
             yield error
         except MemoryError as error:
-            if "buffer" in str(error):  # of the parser, which holds one token
+            if "buffer" in str(error):  # the parser's buffer, which holds one token
                 raise too_long("a term, or a comment,", file) from None
             raise OperationFailed(
                 "E406", f"not enough memory to parse {file or 'the text'}", file=file
@@ -110,8 +104,8 @@ def read_document(
     position: Callable[[], tuple[int, int | None]] = lambda: (0, None),
     shift: int = 0,
 ) -> None:
-    """Read a document of any syntax; `shift` characters of its first line are not its own."""
-    if isinstance(source, bytes) and reading.skips:  # the guard must see what the parser reads
+    """Read a document of any syntax; `shift` characters were prepended to its first line."""
+    if isinstance(source, bytes) and reading.skips:  # the guard must track what the parser reads
         source = io.BytesIO(source)
     window = reading.limit if format_ == "json-ld" else None
     guard = Guard(None if isinstance(source, bytes) else source, format_, file, window=window)
@@ -119,66 +113,67 @@ def read_document(
         guard.check(source)
     parser = _parser(source if isinstance(source, bytes) else guard, format_, base)
     reading.has_graphs = format_ in GRAPHS
-    document = _Document(parser, guard, reading, file, position, shift, format_)
+    document = _Document(parser, guard, reading, file, position, shift, is_xml=format_ == "rdf/xml")
     items = _items(parser, file)
     batch = list(islice(items, 1))
-    if format_ == "rdf/xml":  # whose prefixes belong to elements, and go when these end
+    if document.is_xml:  # its prefixes are scoped to elements
         reading.declare(parser.prefixes)
     while more := list(islice(items, _BATCH if isinstance(source, bytes) else _STEP)):
         batch += more
         if len(batch) >= _BATCH or guard.pending > _BATCH_BYTES:
             if not document.add(batch):
-                return  # this is another syntax, or none
+                return  # the document has another syntax, or none
             batch = []
     document.add(batch)
+    if guard.is_cut() and not document.mistakes:
+        reading.malformed(file, None, None, _EXPECTED["Unexpected end of file"])
     if document.batches > 1:
         reading.declare(parser.prefixes)
 
 
+@dataclass
 class _Document:
-    """A document that is being read, batch by batch."""
+    """A document that is read batch by batch."""
 
-    def __init__(
-        self,
-        parser: QuadParser,
-        guard: Guard,
-        reading: Reading,
-        file: str,
-        position: Callable[[], tuple[int, int | None]],
-        shift: int,
-        format_: str,
-    ) -> None:
-        self._is_xml = format_ == "rdf/xml"
-        self._parser, self._guard, self._reading = parser, guard, reading
-        self._file, self._position, self._shift = file, position, shift
-        self._scope = document_scope(reading.scope(), reading.own_scope())
-        self._budget = ExpansionBudget(guard)
-        self.batches = 0
+    parser: QuadParser
+    guard: Guard
+    reading: Reading
+    file: str
+    position: Callable[[], tuple[int, int | None]]
+    shift: int
+    is_xml: bool
+    batches: int = 0
+    mistakes: int = 0
+
+    def __post_init__(self) -> None:
+        self._scope = document_scope(self.reading.scope(), self.reading.own_scope())
+        self._budget = ExpansionBudget(self.guard)
 
     def add(self, batch: list[Parsed]) -> bool:
-        """Encode a batch; false if it is full of mistakes and has no statement."""
+        """Encode a batch; False if it consists only of errors."""
         self.batches += 1
-        # Prefixes are listed anew each time: after 1, 2, 4, … batches, for there may be many.
+        # The parser lists all prefixes, of which there may be many: after 1, 2, 4, … batches.
         if self.batches & (self.batches - 1) == 0:
-            self._reading.declare(self._parser.prefixes)
+            self.reading.declare(self.parser.prefixes)
         quads = [item for item in batch if not isinstance(item, SyntaxError)]
         if len(quads) < len(batch):
             for item in batch:
                 if isinstance(item, SyntaxError):
                     self._mistake(item)
-        if self._is_xml:
+        if self.is_xml:
             quads = list(map(canonical, quads))
-        add(quads, self._scope, self._reading, self._file, self._budget)
-        self._reading.progress(self._file, *self._position())
-        self._guard.progress()
+        add(quads, self._scope, self.reading, self.file, self._budget)
+        self.reading.progress(self.file, *self.position())
+        self.guard.progress()
         return bool(quads) or len(batch) < _BATCH
 
     def _mistake(self, error: SyntaxError) -> None:
+        self.mistakes += 1
         column = error.offset
-        if self._shift and error.lineno == 1 and column is not None:
-            column = max(1, column - self._shift)
-        self._reading.malformed(self._file, error.lineno, column, message_of(error))
-        self._guard.mistake()
+        if self.shift and error.lineno == 1 and column is not None:
+            column = max(1, column - self.shift)
+        self.reading.malformed(self.file, error.lineno, column, message_of(error))
+        self.guard.mistake()
 
 
 def add(
@@ -214,7 +209,7 @@ def add(
 
 
 def document_scope(prefix: str, own: str) -> Scope:
-    """Labels of a document's blank nodes; those without one are numbered.
+    """Rename a document's blank nodes: prefix their labels, number the anonymous ones.
 
     >>> scope = document_scope("d7.", "d7.")
     >>> scope("_:b"), scope("_:" + "0" * 32)
@@ -224,7 +219,7 @@ def document_scope(prefix: str, own: str) -> Scope:
 
     def scope(text: str) -> str:
         if _UNLABELED.fullmatch(text):
-            # No label begins with a full stop, so that this cannot be one.
+            # No label begins with a full stop, so this cannot collide.
             return f"_:{own}.{numbers.setdefault(text, len(numbers))}"
         return f"_:{prefix}{text[2:]}"
 
@@ -232,7 +227,7 @@ def document_scope(prefix: str, own: str) -> Scope:
 
 
 def message_of(error: SyntaxError) -> str:
-    """What the library says, without the place and in our words where there are some."""
+    """Return the library's message without the place, reworded if a better wording is known."""
     said = _PLACE.sub("", error.msg)
     if said in _EXPECTED:
         return _EXPECTED[said]

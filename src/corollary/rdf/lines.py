@@ -1,8 +1,8 @@
-"""N-Triples and N-Quads by columns: chunks of lines, tokenized by threads, encoded in order.
+"""Read N-Triples and N-Quads: threads tokenize chunks of lines, which are encoded in order.
 
-Each chunk has its own numbers for its terms, and only its distinct terms are looked up in the
-dictionary, with the hashes that the tokenizer has made. Lines that the tokenizer leaves go to the
-library, together if none of them has a mistake, else one by one.
+Each chunk has its own term numbers; only its distinct terms are looked up in the dictionary, by the
+hashes that the tokenizer computed. The library parses the lines that the tokenizer rejects: all at
+once if they are valid, else one by one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from corollary.rdf.scan import MAX_NESTING
 from corollary.rdf.tokenizer import Tokens, scoped, tokenize
 from corollary.rdf.triples import Reading
 
-CHUNK = 1 << 22  # bytes; the terms of a chunk stay in the cache of a core
+CHUNK = 1 << 22  # bytes; the terms of a chunk fit into the cache of a core
 _TAIL = 1 << 16
 
 A = TypeVar("A")
@@ -35,7 +35,7 @@ B = TypeVar("B")
 
 
 class Source(Protocol):
-    """Something with bytes to read."""
+    """A readable source of bytes."""
 
     def readinto(self, buffer: memoryview, /) -> int | None: ...
 
@@ -46,18 +46,16 @@ def read_lines(
     reading: Reading,
     file: str,
     *,
-    threads: int = 1,
     position: Callable[[], tuple[int, int | None]] = lambda: (0, None),
 ) -> None:
     """Read a document of N-Triples or N-Quads."""
     prefix = reading.scope()
     quads = reading.has_graphs = format_ == "n-quads"
     total = position()[1]
-    if total is None or total < CHUNK:
-        threads = 1  # more are not worth their start
+    threads = reading.threads if total is not None and total >= CHUNK else 1
     before = 0
     chunks = _in_order(lambda chunk: tokenize(*chunk, quads=quads), _chunks(source, file), threads)
-    with closing(chunks):  # a mistake ends the threads
+    with closing(chunks):  # ends the threads after an error
         try:
             for tokens in chunks:
                 ids = _encoded(tokens, prefix, reading)
@@ -69,13 +67,13 @@ def read_lines(
                     note("W101", tokens.named, file=file)
                 reading.progress(file, *position())
         except InvalidInput as error:
-            if error.code == "E324" and error.line is None:  # the line after all complete ones
+            if error.code == "E324" and error.line is None:  # the line after the complete ones
                 error.line = before + 1
             raise
 
 
 def _chunks(source: Source, file: str) -> Iterator[tuple[Bytes, int]]:
-    """Whole lines, as arrays that go on for SLACK bytes, with the number of bytes that count."""
+    """Yield chunks of complete lines: arrays with SLACK spare bytes, and their used lengths."""
     rest = np.empty(0, np.uint8)
     while True:
         room = min(len(rest) + max(CHUNK, len(rest)), MAX_ITEM_BYTES + 1)
@@ -101,7 +99,7 @@ def _chunks(source: Source, file: str) -> Iterator[tuple[Bytes, int]]:
 
 
 def _last_line_break(data: Bytes, end: int) -> int:
-    """The place after the last line break, 0 if there is none."""
+    """Return the position after the last line break, 0 without line breaks."""
     for start in (max(0, end - _TAIL), 0):
         places = np.flatnonzero(data[start:end] == 10)
         if len(places):
@@ -112,7 +110,7 @@ def _last_line_break(data: Bytes, end: int) -> int:
 def _in_order(
     function: Callable[[A], B], items: Iterable[A], threads: int
 ) -> Generator[B, None, None]:
-    """The function of each item, in order, a few of them ahead."""
+    """Map a function over items with threads, in order."""
     if threads == 1:
         yield from map(function, items)
         return
@@ -125,7 +123,7 @@ def _in_order(
                     ahead.append(pool.submit(function, item))
                     if len(ahead) > threads:
                         yield ahead.popleft().result()
-            except CorollaryError as error:  # comes after what was read before it
+            except CorollaryError as error:  # raised after the results of earlier items
                 failure = error
             while ahead:
                 yield ahead.popleft().result()
@@ -137,7 +135,7 @@ def _in_order(
 
 
 def _encoded(tokens: Tokens, prefix: str, reading: Reading) -> Ids:
-    """The id of each distinct term of a chunk."""
+    """Encode the distinct terms of a chunk as ids."""
     data, starts, ends = tokens.spans
     blank = data[starts] == 95  # _
     if not blank.any():
@@ -153,7 +151,7 @@ def _encoded(tokens: Tokens, prefix: str, reading: Reading) -> Ids:
 def _read_left(
     tokens: Tokens, before: int, prefix: str, format_: str, reading: Reading, file: str
 ) -> None:
-    """The lines that the tokenizer has left."""
+    """Parse the lines that the tokenizer rejected."""
     data = tokens.spans.data
     lines = []
     for start, end, number in tokens.left.tolist():
@@ -170,7 +168,7 @@ def _read_left(
     quads = []
     for item in library.parse(b"\n".join(line for _, line in lines), format_):
         if isinstance(item, SyntaxError) or isinstance(item.object, Triple):
-            break  # where, is found out line by line
+            break  # parse line by line to locate it
         quads.append(item)
     else:
         library.add(quads, scope, reading, file)
@@ -182,7 +180,7 @@ def _read_left(
 
 
 def _read_line(number: int, line: bytes, format_: str, reading: Reading, file: str) -> list[Quad]:
-    """The statement of one line; nothing if there is a mistake in it."""
+    """Parse the statement of one line; none if it is malformed."""
     quads = []
     for item in library.parse(line, format_):
         if isinstance(item, SyntaxError):

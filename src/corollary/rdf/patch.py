@@ -1,14 +1,14 @@
-"""RDF Patch: transactions of triples that are added and deleted, one a line.
+"""RDF Patch: transactions of added and deleted triples, one per line.
 
-    H id <uuid:…> .        a header, about what follows
+    H id <uuid:…> .        a header of the next transaction
     PA ex <http://example.org/> .
-    TX .                   a transaction begins
+    TX .                   start of a transaction
     D ex:a ex:p ex:b .
     A ex:a ex:p ex:c .
-    TC .                   and is complete; TA . throws it away
+    TC .                   it commits; TA . aborts it
 
-Triples are written as in Turtle, one on a line. What stands outside of a transaction is one of its
-own. Blank nodes keep their labels, so that a later line can delete what an earlier one added.
+Triples are in Turtle syntax, one per line. Lines outside a transaction form a transaction. Blank
+nodes keep their labels, so a later line can delete what an earlier one added.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from corollary.rdf import files, formats
 from corollary.rdf.triples import Triples
 
 _LETTERS = ("A", "D")
-_PIECE = 1 << 20  # bytes that are read at once
-# What stands before a colon. It begins where a run of such characters begins, so that every run is
-# looked at once.
+_PIECE = 1 << 20  # bytes per read
+# The text before a colon, anchored at the start of a run of such characters to scan each run once.
 _NAMES = re.compile(r"(?<![^\s<>\"'(),;\[\]:])([^\s<>\"'(),;\[\]:]*+):")
 
 
@@ -46,7 +45,7 @@ class PatchTransaction:
 def read_patch(
     path: str | Path, dictionary: Dictionary, *, limit_input_bytes: int | None = None
 ) -> Iterator[PatchTransaction]:
-    """The transactions of a file, which may be compressed (`.gz`, `.zst`)."""
+    """Read the transactions of a file, which may be compressed (`.gz`, `.zst`)."""
     path = Path(path)
     if not path.is_file():
         raise InvalidInput("E301", f"there is no file {path}", UNREADABLE, file=str(path))
@@ -98,7 +97,7 @@ class _Reader:
         self._open = False
 
     def transactions(self, lines: Iterator[bytes]) -> Iterator[PatchTransaction]:
-        """All transactions, in order."""
+        """Yield all transactions, in order."""
         number = 0
         for number, raw in enumerate(lines, 1):
             try:
@@ -141,7 +140,7 @@ class _Reader:
         yield from self._pending()
 
     def _pending(self) -> Iterator[PatchTransaction]:
-        """What stands outside of a transaction."""
+        """Return the lines outside a transaction as a transaction."""
         if self._lines:
             yield self._taken()
 
@@ -164,14 +163,14 @@ class _Reader:
                 try:
                     self._parsed(text)
                 except InvalidInput as error:
-                    if error.code != "E320":  # a limit, not a mistake
+                    if error.code != "E320":  # a limit, not a syntax error
                         error.line = number
                         raise
                     raise self._wrong(number, error.message) from None
             raise
 
     def _parsed(self, text: str) -> Triples:
-        # Only those that the text may use: there may be many prefixes, and many runs of triples.
+        # Pass only the prefixes that the text may use: there may be many, and many runs.
         names = self.prefixes.keys() & set(_NAMES.findall(text))
         prefixes = {name: self.prefixes[name] for name in names}
         return formats.read_text(

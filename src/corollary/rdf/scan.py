@@ -1,17 +1,15 @@
-"""Compiled scanners that bound what a document makes its parser do.
+"""Compiled scanners that bound the work a document causes in the parser.
 
-The parser library has no limits on nesting and on what short names expand to. Each scanner is a
-small lexer that follows the structure of one syntax, byte by byte, in front of the parser: it sees
-every byte first, keeps its state across blocks, and stops at the first byte that exceeds a limit.
-A scanner decides nothing about whether a document is well-formed.
+The parser library limits neither nesting nor the expansion of short names. Each scanner is a small
+lexer for the structure of one syntax that runs ahead of the parser, byte by byte: it keeps its
+state across blocks and stops at the first byte that exceeds a limit. It does not check
+well-formedness.
 
-Each takes a block and its state, a vector of integers that starts as zeros, and returns 0 or the
-number of a limit (`NESTING`, …).
+A scanner takes a block and its state, a vector of integers that starts as zeros, and returns 0 or
+the number of a limit (`NESTING`, …).
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +21,7 @@ MAX_NESTING = 1000  # Turtle, TriG and RDF/XML
 MAX_NESTING_JSON = 100  # the memory of the JSON-LD parser grows with the square of the depth
 MAX_NAMESPACE = 4096  # bytes of a base IRI or the IRI of a prefix
 MAX_ATTRIBUTES = 1000  # of an XML element; the parser compares each with all others
-MAX_CONTEXTS = 16  # JSON-LD contexts inside each other; each is a copy of the one around it
+MAX_CONTEXTS = 16  # nested JSON-LD contexts; each copies the enclosing one
 MAX_CONTEXT = 512 << 10  # bytes of a JSON-LD context
 MAX_CONTEXT_WORK = 1 << 34  # bytes of the largest context × objects, if there is more than one
 MAX_TOKEN = 16 << 20  # bytes of an XML text, tag or comment
@@ -35,7 +33,7 @@ NESTING, NAMESPACE, ATTRIBUTES, CONTEXTS, CONTEXT, CONTEXT_WORK, TOKEN, EXPANSIO
 State = npt.NDArray[np.int64]
 SIZE = 256  # of a state
 
-# Turtle: the mode, what is open, and what was seen last.
+# Turtle: the mode, the nesting, and the last bytes.
 _MODE, _DEPTH, _ANGLES, _QUOTE, _RUN, _LENGTH, _DECLARES, _LAST = range(8)
 (_NORMAL, _LESS, _IRI, _COMMENT, _OPEN1, _OPEN2, _SHORT, _LONG, _ESCAPED, _SKIP, _LONG_ESCAPED) = (
     range(11)
@@ -44,13 +42,13 @@ _BASE = int.from_bytes(b"base", "big")
 
 
 def new_state() -> State:
-    """The state at the start of a document."""
+    """Create the state at the start of a document."""
     return np.zeros(SIZE, np.int64)
 
 
 @compiled
-def scan_turtle(data: Bytes, state: Any) -> int:
-    """Turtle and TriG: brackets and triple terms inside each other, long namespaces."""
+def scan_turtle(data: Bytes, state: State) -> int:
+    """Scan Turtle and TriG for nested brackets and triple terms, and long namespaces."""
     mode, depth, angles = state[_MODE], state[_DEPTH], state[_ANGLES]
     quote, run, length = state[_QUOTE], state[_RUN], state[_LENGTH]
     declares, last = state[_DECLARES], state[_LAST]
@@ -137,7 +135,7 @@ def scan_turtle(data: Bytes, state: Any) -> int:
             quote = c
         elif c == 35:
             mode = _COMMENT
-            continue  # `last` is what stands before the comment
+            continue  # `last` stays what precedes the comment
         elif c == 92:
             mode = _SKIP
         elif c == 40 or c == 91 or c == 123:
@@ -162,22 +160,23 @@ def scan_turtle(data: Bytes, state: Any) -> int:
     return result
 
 
-# XML: the mode, the open elements, and the token that is being read.
+# XML: the mode, the open elements, and the current token.
 (_XMODE, _XDEPTH, _XTOKEN, _XQUOTE, _XATTRIBUTES, _XNAME, _XVALUE, _XEND, _XLAST, _XBRACKETS,
- _XBYTES, _XADDED, XML_ENTITY) = range(13)  # fmt: skip
+ _XBYTES, _XADDED, XML_ENTITY, _XELEMENTS) = range(14)  # fmt: skip
 _TEXT, _OPENED, _TAG, _BANG, _COMMENT_, _CDATA, _DOCTYPE, _INSTRUCTION = range(8)
 
 
 @compiled
-def scan_xml(data: Bytes, state: Any) -> int:
-    """RDF/XML: elements inside each other, attributes, long tokens, and what entities add.
+def scan_xml(data: Bytes, state: State) -> int:
+    """Scan RDF/XML for nested elements, attributes, long tokens, and the expansion of entities.
 
-    `state[XML_ENTITY]` is the length of the longest entity that was declared so far.
+    `state[XML_ENTITY]` is the length of the longest entity declared so far.
     """
     mode, depth, token = state[_XMODE], state[_XDEPTH], state[_XTOKEN]
     quote, attributes, name = state[_XQUOTE], state[_XATTRIBUTES], state[_XNAME]
     value, ends, last = state[_XVALUE], state[_XEND], state[_XLAST]
     brackets, added, entity = state[_XBRACKETS], state[_XADDED], state[XML_ENTITY]
+    elements = state[_XELEMENTS]
     result = 0
     for at in range(len(data)):
         c = np.int64(data[at])
@@ -212,6 +211,7 @@ def scan_xml(data: Bytes, state: Any) -> int:
                     result = ATTRIBUTES
                     break
             elif c == 62:
+                elements = 1
                 if ends:
                     depth = max(0, depth - 1)
                 elif last != 47:
@@ -241,7 +241,7 @@ def scan_xml(data: Bytes, state: Any) -> int:
                 quote = attributes = 0
                 name = -1
                 ends = 1 if c == 47 else 0
-        elif mode == _BANG:  # the first byte after <! tells what it is
+        elif mode == _BANG:  # the first byte after <!
             if c == 45:
                 mode = _COMMENT_
                 last = 0
@@ -263,7 +263,7 @@ def scan_xml(data: Bytes, state: Any) -> int:
                     mode = _TEXT
                     token = 0
         else:
-            # last holds the two bytes before: -->, ]]> and ?> end these.
+            # `last` holds the two previous bytes: -->, ]]> and ?> end these.
             if c == 62 and (
                 (mode == _COMMENT_ and last == 0x2D2D)
                 or (mode == _CDATA and last == 0x5D5D)
@@ -275,24 +275,29 @@ def scan_xml(data: Bytes, state: Any) -> int:
     state[_XMODE], state[_XDEPTH], state[_XTOKEN] = mode, depth, token
     state[_XQUOTE], state[_XATTRIBUTES], state[_XNAME] = quote, attributes, name
     state[_XVALUE], state[_XEND], state[_XLAST] = value, ends, last
-    state[_XBRACKETS], state[_XADDED] = brackets, added
+    state[_XBRACKETS], state[_XADDED], state[_XELEMENTS] = brackets, added, elements
     state[_XBYTES] += len(data)
     return result
+
+
+def is_whole_xml(state: State) -> bool:
+    """Whether an element was read, and everything that was opened is closed."""
+    return bool(state[_XELEMENTS] and state[_XMODE] == _TEXT and not state[_XDEPTH])
 
 
 # JSON: strings, open brackets, and the contexts among them.
 (_JMODE, _JDEPTH, _JLENGTH, _JMATCHES, _JESCAPED, _JKEY, _JACTIVE, _JINSIDE, _JBYTES, _JLARGEST,
  _JCONTEXTS, _JOBJECTS) = range(12)  # fmt: skip
-_JSTACK = 64  # where the flags begin: whether the object at a depth has a context
+_JSTACK = 64  # start of the flags: whether the object at a depth has a context
 _PLAIN, _STRING, _BACKSLASH = range(3)
 _CONTEXT_KEY = np.frombuffer(b"@context", np.uint8)
 
 
 @compiled
-def scan_json(data: Bytes, state: Any, key: Bytes) -> int:
-    """JSON-LD: objects and arrays inside each other, and contexts, which objects copy.
+def scan_json(data: Bytes, state: State, key: Bytes) -> int:
+    """Scan JSON-LD for nested objects and arrays, and contexts, which objects copy.
 
-    A key with an escape may be @context, too.
+    A key with an escape may be @context too.
     """
     mode, depth, length = state[_JMODE], state[_JDEPTH], state[_JLENGTH]
     matches, escaped, is_key = state[_JMATCHES], state[_JESCAPED], state[_JKEY]
@@ -370,10 +375,10 @@ def scan_json(data: Bytes, state: Any, key: Bytes) -> int:
 
 
 def scan_json_ld(data: Bytes, state: State) -> int:
-    """`scan_json` with the key of contexts."""
+    """Call `scan_json` with its constant argument."""
     return int(scan_json(data, state, _CONTEXT_KEY))
 
 
 def mistake(state: State) -> None:
-    """Forget what is open in Turtle: after a mistake the parser starts over."""
+    """Reset the nesting in Turtle: after an error the parser starts over."""
     state[_DEPTH] = state[_ANGLES] = 0

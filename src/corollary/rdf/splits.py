@@ -1,35 +1,38 @@
-"""Parts of RDF that are read apart from each other, by tasks that share nothing.
+"""Splits of RDF sources, read by independent tasks.
 
-N-Triples and N-Quads are cut anywhere: a line belongs to the split in which it begins. Any other
-syntax, and whatever is compressed, is one split. Each part has numbers of its own for its distinct
-terms. Which blank nodes are the same is told by the *scope* of a document, which is given, so that
-the splits of a document agree.
+N-Triples and N-Quads are cut anywhere: a line belongs to the split in which it begins. A document
+in any other syntax, or compressed, is one split. Each part has its own term numbers. The caller
+passes the *scope* of a document, a prefix for its blank nodes, so its splits agree on them.
 
-A statement that cannot be read does not end a part with an error: the part says where it is, in
-lines of the split, because only who has all parts knows the number of the line in the file.
+A part records malformed statements instead of raising an error, by their lines in the split: line
+numbers in the file are known only when all parts are.
 """
 
 from __future__ import annotations
 
 import io
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.inputs import InputMeter
+from corollary.core.inputs import InputMeter, is_compressed, unreadable
 from corollary.core.notices import Notices, gathering
-from corollary.errors import CorollaryError, InvalidInput
+from corollary.core.strings import string_bytes
+from corollary.errors import CorollaryError
 from corollary.lang.syntax import TRIPLES_NAME
 from corollary.rdf import files
 from corollary.rdf.library import read_document
 from corollary.rdf.triples import OnError, Reading, Skipped
 from corollary.rdf.vocabulary import Vocabulary, vocabulary_of_columns
+
+if TYPE_CHECKING:
+    from corollary.rdf.lines import Source
 
 LINES = ("n-triples", "n-quads")
 _PIECE = 1 << 16
@@ -40,29 +43,29 @@ class Split(NamedTuple):
 
     path: str
     format: str
-    scope: str = ""  # goes before the labels of the document's blank nodes
+    scope: str = ""  # the prefix of the labels of the document's blank nodes
     start: int = 0
     end: int | None = None
 
 
 @dataclass(eq=False)
 class Part:
-    """What some splits hold: distinct terms, and facts in the places of these among them."""
+    """The content of some splits: distinct terms, and facts as indices into them."""
 
     terms: pa.LargeStringArray
-    facts: Mapping[str, Sequence[Ids]]  # columns by relation; of RDF those of `TRIPLES_NAME`
-    lines: list[int] = field(default_factory=list)  # of each split
+    facts: Mapping[str, Sequence[Ids]]  # columns by relation; RDF has `TRIPLES_NAME` only
+    lines: list[int] = field(default_factory=list)  # line count of each split
     skipped: int = 0
-    samples: list[tuple[int, Skipped]] = field(default_factory=list)  # with the number of the split
+    samples: list[tuple[int, Skipped]] = field(default_factory=list)  # with their split numbers
     prefixes: Mapping[str, str] = field(default_factory=dict)
-    error: CorollaryError | None = None  # that ended the reading
-    failed: int | None = None  # the split that it is in
+    error: CorollaryError | None = None  # the first one
+    failed: int | None = None  # the split with the error
     notices: Notices = field(default_factory=Notices)
     vocabulary: Vocabulary = field(default_factory=lambda: ({}, [], []))
 
 
 def splits_of(file: files.File, scope: str, size: int, wanted: int) -> Iterator[Split]:
-    """A file of so many bytes in splits of the wanted size.
+    """Cut a file into splits of about the requested size.
 
     >>> file = files.File(Path("data.nt"), "n-triples")
     >>> [(split.start, split.end) for split in splits_of(file, "d0.", 250, 100)]
@@ -70,7 +73,7 @@ def splits_of(file: files.File, scope: str, size: int, wanted: int) -> Iterator[
     >>> list(splits_of(files.File(Path("data.nt.gz"), "n-triples"), "d0.", 250, 100))[0].end
     """
     path = str(file.path)
-    if file.format not in LINES or files.is_compressed(file.path) or size <= wanted:
+    if file.format not in LINES or is_compressed(file.path) or size <= wanted:
         yield Split(path, file.format, scope)
         return
     step = -(-size // -(-size // wanted))
@@ -80,7 +83,7 @@ def splits_of(file: files.File, scope: str, size: int, wanted: int) -> Iterator[
 
 @dataclass(frozen=True)
 class PartReader:
-    """Reads parts; a value that can be sent to where they are read.
+    """Reads parts; a value that can be shipped to tasks.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +101,7 @@ class PartReader:
     limit: int | None = None  # bytes of a file after decompression
 
     def files(self, splits: Sequence[Split]) -> Part:
-        """The splits of files that this process can open."""
+        """Read splits of local files."""
         reading = PartReading(self)
         for split in splits:
             with reading.of(split):
@@ -106,15 +109,16 @@ class PartReader:
         return reading.part()
 
     def lines(self, runs: Iterable[tuple[Split, Iterable[pa.Array]]]) -> Part:
-        """Lines of files that someone else reads, as arrays of strings without line breaks."""
+        """Read lines that the caller has read, as arrays of strings without line breaks."""
         reading = PartReading(self)
         for split, arrays in runs:
             with reading.of(split):
-                reading.read(_Joined(arrays, InputMeter(split.path, limit=self.limit)), split)
+                meter = InputMeter(split.path, limit=self.limit)
+                reading.read(files.Pieces(_with_line_breaks(arrays, meter)), split)
         return reading.part()
 
     def documents(self, documents: Iterable[tuple[Split, bytes]]) -> Part:
-        """Whole documents as bytes, compressed if their names say so."""
+        """Read whole documents as bytes, compressed if their names say so."""
         reading = PartReading(self)
         for split, content in documents:
             with reading.of(split):
@@ -123,7 +127,7 @@ class PartReader:
         return reading.part()
 
     def frame(self, table: pa.Table, name: str, scope: str = "") -> Part:
-        """Rows of a table with the columns subject, predicate and object."""
+        """Read a table with the columns subject, predicate and object."""
         from corollary.rdf.frames import read_frame
 
         reading = PartReading(self)
@@ -134,80 +138,77 @@ class PartReader:
 
 
 class PartReading(Reading):
-    """A reading with the scope of each split, that keeps its first error."""
+    """A reading of several splits, each with its scope; records the first error."""
 
     def __init__(self, reader: PartReader) -> None:
-        self._notices = Notices()
         super().__init__(
             Dictionary(),
             on_error=reader.on_error,
             keep_labels=reader.keep_labels,
-            limit=reader.limit,
+            limit_input_bytes=reader.limit,
         )
         self.lines: list[int] = []
-        self.places: list[tuple[int, Skipped]] = []
+        self._places: list[tuple[int, Skipped]] = []
+        self._notices = Notices()
         self._scope = ""
         self._error: CorollaryError | None = None
         self._failed: int | None = None
 
-    def of(self, split: Split) -> PartReading:
-        """Go on with a split."""
+    @contextmanager
+    def of(self, split: Split) -> Iterator[None]:
+        """Read a split; keep its first error."""
         self._scope = split.scope
+        number, before = len(self.lines), len(self._samples)
         self.lines.append(0)
-        self._before = len(self._samples)
-        return self
-
-    def __enter__(self) -> PartReading:
-        self._gathering = gathering(self._notices)
-        self._gathering.__enter__()
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        self._gathering.__exit__(None, None, None)
-        number = len(self.lines) - 1
-        self.places += [(number, sample) for sample in self._samples[self._before :]]
-        if isinstance(error, CorollaryError):
+        try:
+            with gathering(self._notices):
+                yield
+        except CorollaryError as error:
             if self._error is None:
                 self._error, self._failed = error, number
-            return True
-        return False
+        finally:
+            self._places += [(number, sample) for sample in self._samples[before:]]
 
     def own_scope(self) -> str:
         return self._scope
 
-    def read(self, source: _Counted, split: Split) -> None:
-        """Lines."""
+    def read(self, source: Source, split: Split) -> None:
+        """Read lines and count them."""
         from corollary.rdf.lines import read_lines  # loads the compiler
 
+        counter = _LineCounter(source)
         try:
-            read_lines(source, split.format, self, split.path)
+            read_lines(counter, split.format, self, split.path)
         finally:
-            self.lines[-1] = source.lines
+            self.lines[-1] = counter.lines
 
     def part(self) -> Part:
-        found = self.triples()
+        """Return everything that was read."""
+        triples = self.triples()
         return Part(
             self.dictionary.texts_from(0),
-            {TRIPLES_NAME: found.columns},
+            {TRIPLES_NAME: triples.columns},
             self.lines,
-            found.skipped,
-            self.places,
-            found.prefixes,
+            triples.skipped,
+            self._places,
+            triples.prefixes,
             self._error,
             self._failed,
             self._notices,
-            vocabulary_of_columns(found.columns, self.dictionary),
+            vocabulary_of_columns(triples.columns, self.dictionary),
         )
 
 
-class _Counted(ABC):
-    """Bytes to read, whose line breaks are counted."""
+class _LineCounter:
+    """Counts the lines of a source as it is read."""
 
-    lines = 0
-    _ended = True
+    def __init__(self, source: Source) -> None:
+        self.lines = 0
+        self._source = source
+        self._ended = True
 
     def readinto(self, buffer: memoryview) -> int:
-        size = self._fill(buffer)
+        size = self._source.readinto(buffer) or 0
         if size:
             self.lines += int(np.count_nonzero(np.frombuffer(buffer[:size], np.uint8) == 10))
             self._ended = buffer[size - 1] == 10
@@ -215,12 +216,8 @@ class _Counted(ABC):
             self.lines, self._ended = self.lines + 1, True
         return size
 
-    @abstractmethod
-    def _fill(self, buffer: memoryview) -> int:
-        """Put bytes into the buffer; how many, 0 at the end."""
 
-
-class _Range(_Counted):
+class _Range:
     """The lines of a file that begin in a range of bytes."""
 
     def __init__(self, path: str, start: int, end: int) -> None:
@@ -229,7 +226,7 @@ class _Range(_Counted):
         self._left = max(0, _after_line_break(self._file, end - 1) - first)
         self._file.seek(first)
 
-    def _fill(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: memoryview) -> int:
         size = self._file.readinto(buffer[: self._left]) or 0
         self._left -= size
         return size
@@ -238,58 +235,21 @@ class _Range(_Counted):
         self._file.close()
 
 
-class _Whole(_Counted):
-    """A stream, decompressed."""
-
-    def __init__(self, stream: files.Opened) -> None:
-        self._stream = stream
-
-    def _fill(self, buffer: memoryview) -> int:
-        return self._stream.readinto(buffer)
-
-
-class _Joined(_Counted):
-    """Arrays of lines, with the line breaks that they have lost."""
-
-    def __init__(self, arrays: Iterable[pa.Array], meter: InputMeter) -> None:
-        self._arrays = iter(arrays)
-        self._meter = meter
-        self._rest = memoryview(b"")
-
-    def _fill(self, buffer: memoryview) -> int:
-        while not self._rest:
-            array = next(self._arrays, None)
-            if array is None:
-                return 0
-            self._rest = memoryview(_with_line_breaks(array)).cast("B")
-            self._meter.add(len(self._rest))
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
-
-
-def _with_line_breaks(array: pa.Array) -> Any:
-    """The bytes of strings, each with a line break after it; they need not be UTF-8."""
-    array = array.cast(pa.large_binary())
-    count = len(array)
-    if not count:
-        return b""
-    _, offset_buffer, data_buffer = array.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)[array.offset : array.offset + count + 1]
-    first, last = int(offsets[0]), int(offsets[-1])
-    data = (
-        np.frombuffer(data_buffer, np.uint8)[first:last] if last > first else np.empty(0, np.uint8)
-    )
-    out = np.full(last - first + count, 10, np.uint8)
-    mask = np.ones(len(out), np.bool_)
-    mask[offsets[1:] - first + np.arange(count)] = False
-    out[mask] = data
-    return out
+def _with_line_breaks(arrays: Iterable[pa.Array], meter: InputMeter) -> Iterator[memoryview]:
+    """Join arrays of strings, with a line break after each; the strings need not be UTF-8."""
+    for array in arrays:
+        offsets, data = string_bytes(array)
+        count = len(array)
+        out = np.full(len(data) + count, 10, np.uint8)
+        mask = np.ones(len(out), np.bool_)
+        mask[offsets[1:] + np.arange(count)] = False
+        out[mask] = data
+        meter.add(len(out))
+        yield out.data
 
 
 def _after_line_break(file: io.FileIO, start: int) -> int:
-    """The place after the first line break from here on, or the end of the file."""
+    """Return the position after the first line break from `start` on, or the end of the file."""
     file.seek(start)
     at = start
     while piece := file.read(_PIECE):
@@ -314,19 +274,13 @@ def _read_split(split: Split, reading: PartReading) -> None:
         source = _Range(split.path, split.start, split.end)
         InputMeter(split.path, limit=reading.limit).add(Path(split.path).stat().st_size)
     except OSError as error:
-        reason = error.strerror or error
-        raise InvalidInput("E301", f"cannot read {split.path}: {reason}", file=split.path) from None
-    try:
+        raise unreadable(Path(split.path), error) from None
+    with closing(source):
         reading.read(source, split)
-    finally:
-        source.close()
 
 
 def _read_opened(stream: files.Opened, split: Split, reading: PartReading, base: str) -> None:
-    format_ = split.format
-    if format_ in LINES:
-        reading.read(_Whole(stream), split)
-        return
-    if files.suffix_of(Path(split.path)) == ".owl" and not stream.begins_with(b"<"):
-        format_ = "turtle"
-    read_document(stream, format_, reading, split.path, base=base)
+    if split.format in LINES:
+        reading.read(stream, split)
+    else:
+        read_document(stream, stream.syntax(split.format), reading, split.path, base=base)

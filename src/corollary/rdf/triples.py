@@ -1,11 +1,12 @@
-"""What reading gives, and what it keeps while it goes on."""
+"""`Triples`, the result of reading RDF, and `Reading`, the state while reading."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +18,18 @@ from corollary.errors import InvalidInput
 from corollary.lang.syntax import TRIPLE
 
 OnError = OneOf["fail", "skip"]
-SAMPLES = 100  # statements that could not be read, of which the place is kept
+SAMPLES = 100  # skipped statements recorded with their places
+# More threads would idle: one encodes what the others tokenize.
+_THREADS = min(4, os.cpu_count() or 1)
 
 
 class Progress(NamedTuple):
-    """How far reading has come, in bytes of the file as it is on disk."""
+    """Progress of reading, in bytes of the file on disk."""
 
     file: str
     done: int
-    total: int | None  # None where it is not known beforehand
-    statements: int  # of all files so far
+    total: int | None  # None if unknown
+    statements: int  # statements of all files so far
 
 
 OnProgress = Callable[[Progress], None]
@@ -53,12 +56,12 @@ class Triples:
     predicate: Ids
     object: Ids
     skipped: int = 0
-    samples: tuple[Skipped, ...] = field(default=(), repr=False)  # the first of the skipped ones
+    samples: tuple[Skipped, ...] = field(default=(), repr=False)  # the first skipped statements
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the documents
 
     @classmethod
     def of(cls, rows: Ids) -> Triples:
-        """From rows of three ids.
+        """Create triples from rows of three ids.
 
         >>> len(Triples.of(np.zeros((5, 3), np.uint32)))
         5
@@ -70,11 +73,11 @@ class Triples:
 
     @property
     def columns(self) -> tuple[Ids, Ids, Ids]:
-        """Subject, predicate, object."""
+        """The columns subject, predicate and object."""
         return self.subject, self.predicate, self.object
 
     def in_order(self, dictionary: Dictionary) -> Triples:
-        """The same statements, in the order of their texts."""
+        """Sort the statements by their text."""
         ids, places = np.unique(np.concatenate(self.columns), return_inverse=True)
         ranks = np.empty(len(ids), np.int64)
         ranks[compute.array_sort_indices(dictionary.texts(ids)).to_numpy()] = np.arange(len(ids))
@@ -88,7 +91,7 @@ class Triples:
         )
 
     def are_rdf(self, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
-        """Which of them RDF has: the subject is no literal, and the property is an IRI.
+        """Return a mask of valid RDF triples: no literal as subject, and an IRI as property.
 
         >>> import pyarrow as pa
         >>> dictionary = Dictionary()
@@ -105,7 +108,7 @@ class Triples:
         return ~begins(self.subject, '"') & begins(self.predicate, "<")
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Triples:
-        """Some of the statements."""
+        """Select the statements of a mask."""
         return replace(
             self,
             subject=self.subject[mask],
@@ -114,69 +117,73 @@ class Triples:
         )
 
     def tables(self, dictionary: Dictionary) -> Tables:
-        """As an engine takes them: a table for each property, and for each class."""
+        """Split the statements into one table per property and class, for an engine."""
         return narrow(TRIPLE, self.columns, dictionary)
 
 
-class Reading:
-    """One call of `read`: the columns so far, and the statements that were skipped."""
+class ReadingOptions(TypedDict, total=False):
+    """Options for reading statements.
 
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        *,
-        on_error: OnError = "fail",
-        on_progress: OnProgress | None = None,
-        threads: int = 1,
-        keep_labels: bool = False,
-        limit: int | None = None,
-    ) -> None:
-        """`limit` is the number of bytes that a file may hold after decompression."""
+    A malformed statement is an error; with `on_error="skip"` it is counted and skipped. The blank
+    nodes of a document are local to it, unless `keep_labels` identifies nodes with equal labels.
+    `limit_input_bytes` bounds the bytes of each file after decompression.
+    """
+
+    on_error: OnError
+    on_progress: OnProgress | None
+    threads: int | None
+    keep_labels: bool
+    limit_input_bytes: int | None
+
+
+class Reading:
+    """The state while reading: the columns so far, and the skipped statements."""
+
+    def __init__(self, dictionary: Dictionary, **options: Unpack[ReadingOptions]) -> None:
         self.dictionary = dictionary
-        self.limit = limit
+        self.limit = options.get("limit_input_bytes")
         self.has_graphs = False  # whether the document may have named graphs
-        self.keep_labels = keep_labels
+        self.keep_labels = options.get("keep_labels", False)
         self.prefixes: dict[str, str] = {}
-        self.threads = threads
-        self.skips = on_error == "skip"
-        self._on_progress = on_progress
+        self.threads = options.get("threads") or _THREADS
+        self.skips = options.get("on_error") == "skip"
+        self._on_progress = options.get("on_progress")
         self._parts: list[tuple[Ids, ...]] = []
         self._statements = 0
         self._skipped = 0
         self._samples: list[Skipped] = []
 
     def scope(self) -> str:
-        """What goes before the labels of blank nodes of a document that is begun now.
+        """Return the prefix of the blank node labels of a new document; empty if labels are kept.
 
-        The number of terms, which every document with a blank node makes larger: so the same label
-        in two documents gives two terms, and the same documents in the same order the same terms.
-        Nothing, if labels are kept.
+        It is the number of terms, which grows with every document that has a blank node: the same
+        label in two documents gives two terms, and reading them again gives the same terms.
         """
         return "" if self.keep_labels else self.own_scope()
 
     def own_scope(self) -> str:
-        """The same for blank nodes without a label, which are always a document's own."""
+        """Return the prefix of anonymous blank nodes, which are always local to a document."""
         return f"d{len(self.dictionary)}."
 
     def declare(self, prefixes: Mapping[str, str]) -> None:
-        """Prefixes of a document; the first meaning of a prefix counts."""
+        """Add the prefixes of a document; the first declaration of a prefix wins."""
         self.prefixes = {**prefixes, **self.prefixes}
 
     def add(self, *columns: Ids) -> None:
-        """Keep some statements."""
+        """Add statements."""
         if len(columns[0]):
             self._parts.append(columns)
             self._statements += len(columns[0])
 
     def progress(self, file: str, done: int, total: int | None) -> None:
-        """Tell whoever wants to know."""
+        """Report progress."""
         if self._on_progress is not None:
             self._on_progress(Progress(file, done, total, self._statements))
 
     def malformed(
         self, file: str, line: int | None, column: int | None, message: str, hint: str | None = None
     ) -> None:
-        """A statement that cannot be read: an error, or one more that is skipped."""
+        """Raise the error of a malformed statement, or skip and count it."""
         if not self.skips:
             raise InvalidInput("E320", message, hint, file=file, line=line, column=column)
         self._skipped += 1
@@ -184,7 +191,7 @@ class Reading:
             self._samples.append(Skipped(file, line, column, message))
 
     def triples(self) -> Triples:
-        """All statements."""
+        """Return all statements."""
         empty = np.empty(0, np.uint32)
         subject, predicate, object_ = (
             np.concatenate([empty, *(part[place] for part in self._parts)]) for place in range(3)

@@ -1,13 +1,11 @@
-"""Compiled checks of terms: what they let pass is valid and canonical.
+"""Compiled validation of terms, sound but incomplete: accepted terms are valid and canonical.
 
-They need not let everything pass that is valid: the rest is left to the library, which is slower.
-Here that is, among others, escapes that have a shorter form, language tags other than `en` or
-`en-us`, IRIs with user names or literal addresses, and characters beyond the basic plane in IRIs.
+The slower library decides about all others, among them escapes with a shorter form, language tags
+other than those like `en` or `en-us`, IRIs with user names or literal addresses, and characters
+beyond the basic plane in IRIs.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,19 +49,19 @@ _STRING_END = np.uint64(int.from_bytes(b"#string>", "little"))
 
 @compiled
 def byte(data: Bytes, at: int) -> int:
-    """One byte."""
+    """Return one byte."""
     return np.int64(data[np.uint64(at)])  # type: ignore[return-value]
 
 
 @compiled
 def is_(data: Bytes, at: int, bits: int) -> bool:
-    """Whether the byte is of one of the classes."""
+    """Test whether a byte belongs to one of the classes."""
     return (CLASSES[data[np.uint64(at)]] & bits) != 0  # type: ignore[no-any-return]
 
 
 @compiled
 def valid(data: Bytes, start: int, end: int) -> bool:
-    """Whether a term passes."""
+    """Test whether to accept a term."""
     first = byte(data, start)
     if first == 60:  # <
         return valid_iri(data, start, end)
@@ -74,7 +72,7 @@ def valid(data: Bytes, start: int, end: int) -> bool:
 
 @compiled
 def valid_iri(data: Bytes, start: int, end: int) -> bool:
-    """Whether an IRI passes, from `<` to `>`: a scheme, perhaps `//` and a host, and the rest."""
+    """Validate an IRI from `<` to `>`: scheme, optional `//` and host, and the rest."""
     at = start + 1
     last = end - 1  # the place of >
     if not is_(data, at, _LETTER):
@@ -147,7 +145,7 @@ def _valid_literal(data: Bytes, start: int, end: int) -> bool:
 
 @compiled
 def _valid_tag(data: Bytes, start: int, end: int) -> bool:
-    """Two or three small letters, perhaps a hyphen and two more."""
+    """Accept two or three lower-case letters, optionally a hyphen and two more."""
     at = start
     while at < end and is_(data, at, _SMALL):
         at += 1
@@ -175,8 +173,8 @@ def _valid_blank(data: Bytes, start: int, end: int) -> bool:
 
 
 @compiled
-def _character(data: Bytes, at: int, end: int) -> Any:
-    """The size and the code of a character in UTF-8 of more than one byte; size 0 if malformed."""
+def _character(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Decode a UTF-8 character of several bytes: its size, 0 if malformed, and its code."""
     first = byte(data, at)
     if 0xC2 <= first <= 0xDF:
         size, code, least = 2, first & 0x1F, 0x80
@@ -210,7 +208,7 @@ def _begins(data: Bytes, start: int, end: int, text: Bytes) -> bool:
 
 @compiled
 def is_string(data: Bytes, start: int, end: int) -> bool:
-    """Whether an IRI, from `<` to `>`, is the datatype of strings."""
+    """Test whether an IRI from `<` to `>` is xsd:string."""
     return (
         end - start == len(_STRING)
         and word(data, end - 8) == _STRING_END

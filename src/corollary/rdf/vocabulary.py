@@ -1,8 +1,8 @@
-"""Which axioms among the facts have no effect: the rules never mention their vocabulary.
+"""Report axioms without effect: the rules never mention their vocabulary.
 
-Only the properties and classes of the namespaces of RDFS and OWL are looked at, not the triples.
-Annotations and declarations are no axioms, and parts of an axiom are counted with the term that
-makes it one: a restriction with `owl:hasSelf` is one axiom, whatever else describes it.
+This counts triples by the properties and classes of RDFS and OWL. Annotations and declarations are
+not axioms, and parts of an axiom count with its distinctive term: a restriction with `owl:hasSelf`
+is one axiom, whatever else describes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.notices import Notices
 from corollary.core.tables import Tables
 from corollary.lang.program import Program
-from corollary.lang.syntax import IRI, TRIPLE, TYPE, Aggregate, Rule
+from corollary.lang.syntax import IRI, TRIPLE, TYPE, Rule
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 # Triples by properties and classes of RDFS and OWL, imported documents, ontologies.
@@ -49,7 +49,7 @@ _IGNORED = frozenset(
 
 
 def read_by(program: Program) -> frozenset[str]:
-    """The terms of RDFS and OWL that the bodies of a program's rules mention."""
+    """Collect the terms of RDFS and OWL in the bodies of a program's rules."""
     terms: set[str] = set()
     for rule in (*program.rules, *program.constraints):
         terms |= _mentioned(rule)
@@ -57,17 +57,13 @@ def read_by(program: Program) -> frozenset[str]:
 
 
 def _mentioned(rule: Rule) -> frozenset[str]:
-    """The terms of RDFS and OWL in the body of a rule, which are found once."""
+    """Collect the terms of RDFS and OWL in the body of a rule; cached in the rule."""
     known = rule.memory.get("vocabulary")
     if isinstance(known, frozenset):
         return known
-    atoms = [atom for atom, _ in rule.atoms()]
-    for part in rule.body:
-        if isinstance(part, Aggregate):
-            atoms += part.atoms
     found = frozenset(
         term.value
-        for atom in atoms
+        for atom, _ in rule.atoms()
         for term in (atom.terms if atom.relation == TRIPLE else ())
         if isinstance(term, IRI) and term.value.startswith((RDFS, OWL))
     )
@@ -76,7 +72,7 @@ def _mentioned(rule: Rule) -> frozenset[str]:
 
 
 def note_unread(counts: Mapping[str, int], program: Program, notices: Notices) -> None:
-    """Report axioms by their vocabulary, if the rules read some vocabulary but not theirs."""
+    """Report axioms whose vocabulary the rules do not read, if they read any vocabulary at all."""
     if not any(term not in _IGNORED and count for term, count in counts.items()):
         return
     known = read_by(program)
@@ -97,7 +93,7 @@ def note_imports(
 
 
 def vocabulary_of(tables: Tables) -> dict[str, int]:
-    """How many triples have a property, or a class, of RDFS and OWL."""
+    """Count the triples with a property or class of RDFS or OWL."""
     counts: dict[str, int] = {}
     for predicate, rows in tables.items():
         term = predicate.member_of if predicate.member_of is not None else predicate.property
@@ -107,7 +103,7 @@ def vocabulary_of(tables: Tables) -> dict[str, int]:
 
 
 def vocabulary_of_columns(columns: Sequence[Ids], dictionary: Dictionary) -> Vocabulary:
-    """The same of columns of triples; with the documents that are imported, and ontologies."""
+    """Like `vocabulary_of` for columns of triples; also returns imported documents, ontologies."""
     if not len(columns) or not len(columns[0]):
         return {}, [], []
     texts = dictionary.texts_from(0)

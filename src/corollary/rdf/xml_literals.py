@@ -1,7 +1,7 @@
 """XML literals of RDF/XML documents in canonical form.
 
-RDF/XML says that the value of `rdf:parseType="Literal"` is exclusive canonical XML; the library
-that parses the documents gives their text.
+RDF/XML defines the value of `rdf:parseType="Literal"` as exclusive canonical XML; the parser
+returns the text of the document.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DECLARATION = re.compile(r' xmlns(?::[^\s="]+)?="[^"]*"')
 
 
 def canonical(quad: Quad) -> Quad:
-    """A statement of an RDF/XML document, with its XML literal in canonical form."""
+    """Canonicalize the XML literal of a statement."""
     literal = quad.object
     if not isinstance(literal, Literal) or literal.datatype != _XML_LITERAL:
         return quad
@@ -29,7 +29,7 @@ def canonical(quad: Quad) -> Quad:
 
 
 def canonical_xml(content: str) -> str:
-    """The content of an element as exclusive canonical XML; unchanged if it is malformed.
+    """Convert the content of an element to exclusive canonical XML; unchanged if malformed.
 
     The library declares all namespaces that are in scope on each outermost element; canonical XML
     declares a namespace where it is used.
@@ -39,8 +39,8 @@ def canonical_xml(content: str) -> str:
     """
     if "<" not in content and "&" not in content and "\r" not in content:
         return content
-    # The library resolves references to carriage returns, which a parser takes for line ends. An
-    # element cannot declare entities, so that a short text does not become a long one.
+    # The library resolves references to carriage returns, which a parser reads as line ends. An
+    # element cannot declare entities, which could make a short text long.
     wrapped = f"<x>{content.replace(chr(13), '&#xD;')}</x>"
     for text in (wrapped, _TAG.sub(_declared_once, wrapped)):
         try:
@@ -51,7 +51,7 @@ def canonical_xml(content: str) -> str:
 
 
 def _declared_once(tag: re.Match[str]) -> str:
-    """A start tag without the second declaration that the library adds for an element's own."""
+    """Remove the duplicate namespace declarations that the library adds to a start tag."""
     seen: set[str] = set()
 
     def once(declaration: re.Match[str]) -> str:

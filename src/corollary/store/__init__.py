@@ -1,7 +1,7 @@
-"""The store: versions of a materialization as Delta tables that any engine, and any reader, shares.
+"""The store: versions of a materialization as Delta tables, shared by all engines and readers.
 
 `facts/`, `terms/`, `changes/` and `rules/` are Delta tables (`layout`). A version is a commit of
-`facts/`; everything else is written before it, so that a version is there whole or not at all.
+`facts/`; everything else is written before it, so that a version appears atomically.
 """
 
 from corollary.store.layout import FORMAT

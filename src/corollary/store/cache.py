@@ -1,12 +1,11 @@
-"""The column cache: arrays of one version beside the tables, mapped into memory when it is opened.
+"""The column cache: arrays of one version, stored beside the tables and memory-mapped on opening.
 
-It is not part of the store. A cache names the commit that it belongs to, and the sizes and
-checksums of its files. It is used only if the commit is one of this store and every byte is as it
-was written; otherwise the tables are read, and a new cache takes its place. It is written into a
-folder of another name first, which is then renamed.
+It is not part of the store. A cache names its commit, and the sizes and checksums of its files. It
+is used only if the commit belongs to this store and all checksums match; otherwise the tables are
+read and a new cache replaces it. It is written into a temporary folder, which is then renamed.
 
-Arrays are mapped so that writing to them changes this process alone: loops are compiled once, for
-arrays that can be written to, and new terms are put into the room that is left for them.
+Arrays are mapped copy-on-write: compiled loops expect writable arrays, and new terms are appended
+in spare capacity.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.checksum import checksum, is_unsealed, matches, seal, unseal
+from corollary.core.checksum import checksum, matches, seal, unseal
 from corollary.core.hashing import SLACK
+from corollary.core.object_store import ObjectPath
 from corollary.core.term_store import TermArrays
 from corollary.errors import CorollaryError
+from corollary.store.chunk_files import entries, is_older, read_directory
 from corollary.store.columns import Columns, Label, Part, Values
-from corollary.store.layout import CACHE
 
 if TYPE_CHECKING:
     from corollary.store.store import Store
@@ -41,15 +41,18 @@ _TERM_FILES: dict[str, type[np.generic]] = {
     _OFFSETS: np.int64,
     _SLOTS: np.uint64,
 }
-_ROOM = 1 << 16  # terms that may come without an array being copied
-_LENGTH = 64  # bytes of a term that is not known yet
-_OURS = re.compile(r"[0-9]+-[0-9a-f]{8}")  # folders with a cache
-_UNFINISHED = re.compile(r"\.[0-9a-f]{32}")  # folders that a cache is being written into
+_SPARE_TERMS = 1 << 16  # terms that fit without copying an array
+_SPARE_BYTES = 64  # per spare term
+_CACHE_FOLDER = re.compile(r"[0-9]+-[0-9a-f]{8}")
+_TEMPORARY_FOLDER = re.compile(r"\.[0-9a-f]{32}")
 _DAY = 24 * 3600.0
 
 
-class Cached(NamedTuple):
-    """What a cache holds."""
+Directory = dict[str, Any]  # a JSON document
+
+
+class CachedColumns(NamedTuple):
+    """The content of a cache."""
 
     version: int
     columns: Columns
@@ -57,15 +60,15 @@ class Cached(NamedTuple):
 
 
 def write(store: Store, version: int, parts: Iterable[Columns], terms: TermArrays) -> bool:
-    """Write a cache, which takes the place of all others; without room for it there is none.
+    """Write a cache that replaces all others; returns False if the disk does not allow it.
 
-    The parts have different labels.
+    No label occurs in two parts.
     """
-    folder = store.path / CACHE
+    folder = store.cache_folder
     new = folder / f".{uuid.uuid4().hex}"
     try:
         new.mkdir(parents=True)
-        directory: dict[str, Any] = {
+        directory: Directory = {
             "format": _FORMAT,
             "version": version,
             "commit": store.commit(version).id,
@@ -78,23 +81,27 @@ def write(store: Store, version: int, parts: Iterable[Columns], terms: TermArray
             for name, length in used.items()
         }
         (new / _DIRECTORY).write_text(seal(directory), encoding="utf-8")
-        old = [*folders(store), *unfinished(store, time.time() - _DAY)]
-        new.rename(folder / f"{version}-{uuid.uuid4().hex[:8]}")
+        old = [*folders(store), *abandoned(store, time.time() - _DAY)]
+        final = new.rename(folder / f"{version}-{uuid.uuid4().hex[:8]}")
         for path in old:
             shutil.rmtree(path, ignore_errors=True)
+        if isinstance(store.path, ObjectPath):
+            store.path.store.added(final)
     except OSError:  # a full disk, or a folder that cannot be written to
         shutil.rmtree(new, ignore_errors=True)
         return False
     return True
 
 
-def read(store: Store, version: int, *, facts: bool = True) -> Cached | None:
-    """The newest whole cache of this version or an earlier one; without `facts`, its terms alone.
+def read(store: Store, version: int, *, facts: bool = True) -> CachedColumns | None:
+    """The newest intact cache of this version or an earlier one; without `facts`, only its terms.
 
-    All bytes that are used are compared with their checksums, at about 3 GB/s on each core.
+    Checksums are verified for all bytes used, at about 3 GB/s per core.
     """
     for _, path, directory in sorted(_directories(store, version), key=lambda x: -x[0]):
         try:
+            if isinstance(store.path, ObjectPath):
+                store.path.store.use(path)
             return _read(path, directory, facts=facts)
         except (OSError, ValueError, KeyError, TypeError, IndexError):
             continue
@@ -102,31 +109,22 @@ def read(store: Store, version: int, *, facts: bool = True) -> Cached | None:
 
 
 def folders(store: Store) -> list[Path]:
-    """The folders of caches, whole or not."""
-    return [path for path in _entries(store) if _OURS.fullmatch(path.name)]
+    """The folders of caches, intact or not."""
+    return entries(store.cache_folder, _CACHE_FOLDER)
 
 
-def unfinished(store: Store, before: float) -> list[Path]:
-    """Folders of writers that have not touched them since a time: they were killed."""
-    found = []
-    for path in _entries(store):
-        try:
-            if _UNFINISHED.fullmatch(path.name) and path.stat().st_mtime < before:
-                found.append(path)
-        except OSError:  # its writer has just finished
-            continue
-    return found
+def abandoned(store: Store, before: float) -> list[Path]:
+    """Temporary folders not modified since `before`: their writers were killed."""
+    temporary = entries(store.cache_folder, _TEMPORARY_FOLDER)
+    return [path for path in temporary if is_older(path, before)]
 
 
 def problems(store: Store) -> Iterator[tuple[Path, str]]:
-    """Files of caches that are damaged, and why; such a cache is never used."""
+    """Damaged cache files and the reasons; a damaged cache is never used."""
     for folder in folders(store):
         try:
-            data = (folder / _DIRECTORY).read_bytes()
-            if is_unsealed(data):
-                continue  # of an earlier release, and not used
-            directory = unseal(data)
-            if directory["format"] != _FORMAT:
+            directory = read_directory(folder / _DIRECTORY)
+            if directory is None or directory["format"] != _FORMAT:
                 continue
         except (OSError, ValueError, KeyError) as error:
             yield folder / _DIRECTORY, str(error)
@@ -138,15 +136,8 @@ def problems(store: Store) -> Iterator[tuple[Path, str]]:
                 yield folder / name, str(error)
 
 
-def _entries(store: Store) -> list[Path]:
-    try:
-        return list((store.path / CACHE).iterdir())
-    except OSError:
-        return []
-
-
-def _directories(store: Store, version: int) -> list[tuple[int, Path, dict[str, Any]]]:
-    found = []
+def _directories(store: Store, version: int) -> list[tuple[int, Path, Directory]]:
+    usable = []
     for folder in folders(store):
         try:
             directory = unseal((folder / _DIRECTORY).read_bytes())
@@ -154,15 +145,15 @@ def _directories(store: Store, version: int) -> list[tuple[int, Path, dict[str, 
             if directory["format"] != _FORMAT or number > version:
                 continue
             if store.commit(number).id == directory["commit"]:
-                found.append((number, folder, directory))
+                usable.append((number, folder, directory))
         except (CorollaryError, OSError, ValueError, KeyError, TypeError):
             continue
-    return found
+    return usable
 
 
-def _write_facts(path: Path, parts: Iterable[Columns]) -> list[list[Any]]:
-    """All arrays in one file, by label; explicit facts that are all facts are written once."""
-    labels: list[list[Any]] = []
+def _write_facts(path: Path, parts: Iterable[Columns]) -> list[list[str | int]]:
+    """Write all arrays into one file; labels whose facts are all explicit are written once."""
+    labels: list[list[str | int]] = []
     with path.open("wb") as file:
         for columns in parts:
             for label in sorted(columns.facts):
@@ -178,51 +169,51 @@ def _write_facts(path: Path, parts: Iterable[Columns]) -> list[list[Any]]:
     return labels
 
 
-def _append(file: Any, values: Values) -> int:
-    start: int = file.tell()
+def _append(file: BinaryIO, values: Values) -> int:
+    start = file.tell()
     file.write(_bytes(values))
     file.write(b"\0" * (-file.tell() % 8))
     return start
 
 
-def _bytes(values: npt.NDArray[Any]) -> Any:
+def _bytes(values: npt.NDArray[np.generic]) -> memoryview:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
 
 
 def _write_terms(folder: Path, terms: TermArrays) -> dict[str, int]:
-    """Write the arrays of the terms, with room for more; how many bytes of each file are used."""
+    """Write the arrays of the terms with spare capacity; returns the used bytes of each file."""
     used = int(terms.offsets[terms.terms])
-    room: dict[str, tuple[npt.NDArray[Any], int]] = {
-        _TEXTS: (terms.texts[:used], used + _LENGTH * _ROOM + SLACK),
-        _OFFSETS: (terms.offsets[: terms.terms + 1], terms.terms + 1 + _ROOM),
+    capacities: dict[str, tuple[npt.NDArray[np.generic], int]] = {
+        _TEXTS: (terms.texts[:used], used + _SPARE_BYTES * _SPARE_TERMS + SLACK),
+        _OFFSETS: (terms.offsets[: terms.terms + 1], terms.terms + 1 + _SPARE_TERMS),
         _SLOTS: (terms.slots, len(terms.slots)),
     }
-    for name, (values, length) in room.items():
+    for name, (values, length) in capacities.items():
         with (folder / name).open("wb") as file:
             file.write(_bytes(values))
-            file.truncate(length * values.itemsize)  # the rest takes no place on the disk
-    return {name: values.nbytes for name, (values, _) in room.items()}
+            file.truncate(length * values.itemsize)  # sparse: the rest takes no disk space
+    return {name: values.nbytes for name, (values, _) in capacities.items()}
 
 
-def _check(path: Path, expected: Sequence[Any]) -> None:
+def _check(path: Path, expected: tuple[int, int, str]) -> None:
     size, length, value = expected
     if path.stat().st_size != size:
-        raise ValueError("it has another size")
+        raise ValueError("size mismatch")
     if not matches(path, value, length):
-        raise ValueError("it has another checksum")
+        raise ValueError("checksum mismatch")
 
 
-def _read(path: Path, directory: Mapping[str, Any], *, facts: bool) -> Cached:
+def _read(path: Path, directory: Directory, *, facts: bool) -> CachedColumns:
     for name in (_FACTS, *_TERM_FILES) if facts else _TERM_FILES:
         _check(path / name, directory["files"][name])
     columns = _columns(path, directory) if facts else Columns({}, {})
-    texts, offsets, slots = (_mapped(path / name, kind) for name, kind in _TERM_FILES.items())
+    texts, offsets, slots = (_map(path / name, kind) for name, kind in _TERM_FILES.items())
     terms = TermArrays(texts, offsets, slots, directory["terms"])
-    return Cached(directory["version"], columns, terms)
+    return CachedColumns(directory["version"], columns, terms)
 
 
-def _columns(path: Path, directory: Mapping[str, Any]) -> Columns:
-    data = _mapped(path / _FACTS, np.uint8)
+def _columns(path: Path, directory: Directory) -> Columns:
+    data = _map(path / _FACTS, np.uint8)
     facts: dict[Label, Part] = {}
     explicit: dict[Label, Part] = {}
     for relation, property_, member_of, arity, start, rows, own, own_rows in directory["labels"]:
@@ -235,7 +226,7 @@ def _columns(path: Path, directory: Mapping[str, Any]) -> Columns:
     return Columns(facts, explicit)
 
 
-def _mapped(path: Path, kind: type[np.generic]) -> npt.NDArray[Any]:
+def _map(path: Path, kind: type[np.generic]) -> npt.NDArray[Any]:
     if not path.stat().st_size:
         return np.zeros(0, kind)
     with path.open("rb") as file:

@@ -1,9 +1,9 @@
-"""What the commit of a version says about it."""
+"""The metadata of a version: its commit and its statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -12,16 +12,16 @@ from corollary.store.layout import FORMAT
 
 
 class Count(NamedTuple):
-    """How many facts a relation has."""
+    """The number of facts of a relation."""
 
     width: int  # arguments
     explicit: int
-    facts: int  # explicit ones included
+    facts: int  # including explicit ones
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a writer knows about the version that it commits.
+    """Counts and measurements of a version, recorded when it is committed.
 
     `relations` counts the facts of each plain relation, and of `triples`.
     """
@@ -38,67 +38,67 @@ class Statistics:
 
     @property
     def explicit(self) -> int:
-        """All explicit facts."""
+        """The number of explicit facts."""
         return sum(count.explicit for count in self.relations.values())
 
     @property
     def facts(self) -> int:
-        """All facts."""
+        """The number of all facts."""
         return sum(count.facts for count in self.relations.values())
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A version: who made it, when, how, and what it consists of."""
+    """The metadata of a version: author, time, kind, contents and statistics."""
 
     version: int
     milliseconds: int  # since 1970
-    id: str  # of this attempt to commit: rows of `changes` name it
+    id: str  # of this commit attempt; rows of `changes` refer to it
     kind: str  # create, build, update, compact, vacuum, widen
     message: str = ""
     author: str = ""
     program: str = ""  # a hash; `rules` has the text
     rules: int = 0
     axioms: int = 0
-    asserted: Sequence[str] = ()  # axioms that data state as well, as text
+    asserted: Sequence[str] = ()  # axioms that are also data, as text
     mode: str = "materialized"
     equality: str = "rules"
-    materialize: Sequence[str] = ()  # patterns whose answers a hybrid store keeps, as text
+    materialize: Sequence[str] = ()  # patterns that a hybrid store prematerializes, as text
     terms: int = 0
     batch: str | None = None
-    changes: str = "none"  # where they are: table, facts (all are new), none, diff (not written)
-    oldest: int = 0  # the first version that can still be read
-    settled: int = 0  # the last version that has no tombstones: what was deleted before is not told
+    changes: str = "none"  # table, facts (all are new), none, diff (not recorded: compare versions)
+    oldest: int = 0  # the oldest readable version
+    settled: int = 0  # the last version without tombstones; earlier deletions are unknown
     prefixes: Mapping[str, str] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=Statistics)
     format: int = FORMAT
 
     @property
     def time(self) -> str:
-        """When the version was made."""
+        """When the version was committed, in UTC."""
         moment = datetime.fromtimestamp(self.milliseconds / 1000, UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def info(self) -> dict[str, Any]:
-        """As the metadata of a Delta commit, in the format that is written now."""
-        found = asdict(self) | {"format": FORMAT}
-        del found["version"], found["milliseconds"]
-        return found
+        """The metadata of the Delta commit, in the current format."""
+        info = asdict(replace(self, prefixes=dict(self.prefixes), format=FORMAT))
+        del info["version"], info["milliseconds"]
+        return info
 
     @classmethod
     def of(cls, version: int, milliseconds: int, info: Mapping[str, Any], file: str) -> Commit:
-        """From the metadata of a Delta commit; a newer format is refused."""
+        """Read the metadata of a Delta commit; a newer format is refused."""
         if not info or not isinstance(info.get("format"), int):
             raise OperationFailed(
                 "E503",
                 f"version {version} was not committed by Corollary",
-                "tables of a store are written through it only",
+                "only Corollary may write to the tables of a store",
                 file=file,
             )
         if info["format"] > FORMAT:
             raise OperationFailed(
                 "E501",
-                f"the store has format {info['format']}, and this Corollary reads up to {FORMAT}",
+                f"the store has format {info['format']}, but this Corollary reads up to {FORMAT}",
                 "install a newer version of Corollary",
                 file=file,
             )
@@ -116,6 +116,6 @@ class Commit:
             raise OperationFailed(
                 "E503",
                 f"the store is damaged: the log entry of version {version} is incomplete: {error}",
-                "'corollary verify' tells which files are affected; other versions may be whole",
+                "run 'corollary verify' to list the affected files; other versions may be intact",
                 file=file,
             ) from None

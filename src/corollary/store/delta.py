@@ -1,8 +1,8 @@
-"""Delta tables through `deltalake`: files of a version, commits of files that are written already.
+"""Delta tables through `deltalake`: list the files of a version, commit files already written.
 
-Every commit of `facts` and `terms` is made on the version that the writer has seen, or fails: no
-retry can tell whether what it derived still follows. Every commit carries a `Manifest`, with which
-the log is compared when it is read.
+A commit of `facts` or `terms` succeeds only on the version that the writer has read: a retry could
+not know whether its derivations still hold. Every commit carries a `Manifest`, against which the
+log is verified when it is read.
 """
 
 from __future__ import annotations
@@ -13,28 +13,37 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from corollary.core.checksum import checksum_of
+from corollary.core.files import Identity, identity
+from corollary.core.object_store import (
+    ObjectPath,
+    StorePath,
+    is_service_error,
+    refused_request,
+)
 from corollary.errors import CorollaryError, InvalidInput, OperationFailed
 from corollary.store import steps
 from corollary.store.manifest import KEYS, DataFile, Manifest
-from corollary.store.places import table_uri
+from corollary.store.places import scan, storage_options, table_uri
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from deltalake import CommitProperties, DeltaTable
 
 LOG = "_delta_log"
-INFO = "corollary"  # the key of our own metadata among those of a commit
+INFO = "corollary"  # key of our metadata in a commit
 MANIFEST = "corollary.manifest"
-_ATTEMPTS = 20  # to append to a table that others append to
+_ATTEMPTS = 20  # to append beside other writers
 _RECENT = 4  # versions whose files are remembered
+_LISTING_SECONDS = 0.25  # for which a process relies on the listing of a remote log
+_RECORDS = 64  # parsed log entries that a process remembers
 _CONFIGURATION: Mapping[str, str | None] = {
-    # Versions are there for good, until `vacuum` removes them.
+    # Versions stay until `vacuum` removes them.
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 36500 days",
     "delta.deletedFileRetentionDuration": "interval 36500 days",
@@ -46,11 +55,11 @@ class Conflict(Exception):
 
 
 class Record(NamedTuple):
-    """What our part of a log entry says."""
+    """Our part of a log entry."""
 
     milliseconds: int
     info: dict[str, Any]
-    manifest: Manifest | None  # None if the entry was written before there were manifests
+    manifest: Manifest | None  # None if written before manifests existed
 
 
 class State(NamedTuple):
@@ -63,71 +72,85 @@ class State(NamedTuple):
 class Table:
     """One Delta table of a store.
 
-    All errors are ours: `OperationFailed` with the name of the file, or `Conflict`.
+    Raises only `OperationFailed`, which names the file, and `Conflict`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: StorePath) -> None:
         self.folder = folder
+        self._options = storage_options(folder)
+        self._listed: dict[int, ObjectPath] = {}  # the log entries of a remote table
+        self._listed_until = 0.0
         self._newest: DeltaTable | None = None
         self._states: dict[int, State] = {}
-        self._made: dict[int, Manifest] = {}  # of the last commit that this process has made
+        self._own_manifests: dict[int, Manifest] = {}  # of the last commit by this process
 
     @property
     def name(self) -> str:
-        """Of the table."""
+        """The name of the table."""
         return self.folder.name
 
     # -- reading -----------------------------------------------------------------------------------
 
     def open(self, version: int | None = None) -> DeltaTable:
-        """The table at a version; that of the newest one is for the moment, and reused."""
-        from deltalake import DeltaTable
-
+        """Open the table at a version; the object for the newest version is shared and updated."""
         newest = self.latest()
         try:
-            with damaged(self.folder / LOG):
+            with translate_read_errors(self.folder / LOG):
                 if version is not None and version != newest:
-                    return DeltaTable(table_uri(self.folder), version=version)
+                    return self._table(version)
                 if self._newest is None:
-                    self._newest = DeltaTable(table_uri(self.folder))
+                    self._newest = self._table()
                 elif self._newest.version() != newest:
                     self._newest.update_incremental()
-                if self._newest.version() < newest:  # it passes over an entry that is no file
+                if self._newest.version() < newest:  # it skips an entry that is not a file
                     raise damage(self.folder / LOG, "a log entry cannot be read")
+                if version is not None and self._newest.version() != version:
+                    return self._table(version)  # another writer has committed meanwhile
         except OperationFailed as error:
+            if error.code != "E503":
+                raise
             path = self._find_damage(newest if version is None else version)
             raise damage(path, error.message.partition(f"{LOG}: ")[2]) from None
         return self._newest
 
+    def _table(self, version: int | None = None) -> DeltaTable:
+        from deltalake import DeltaTable
+
+        return DeltaTable(table_uri(self.folder), version=version, storage_options=self._options)
+
     def latest(self) -> int:
-        """The newest version; log files are in the order of their names."""
-        newest = -1
+        """The newest version; of a remote table, as of a moment ago."""
+        if self._listed and time.monotonic() < self._listed_until:
+            return max(self._listed)
+        newest, listed = -1, dict[int, ObjectPath]()
         try:
-            with os.scandir(self.folder / LOG) as entries:
-                for entry in entries:
-                    number, _, kind = entry.name.partition(".")
-                    if kind == "json" and len(number) == 20 and number.isdigit():
-                        newest = max(newest, int(number))
+            for entry in scan(self.folder / LOG):
+                number, _, kind = entry.name.partition(".")
+                if kind == "json" and len(number) == 20 and number.isdigit():
+                    newest = max(newest, int(number))
+                    if isinstance(entry, ObjectPath):
+                        listed[int(number)] = entry
         except OSError as error:
             raise damage(self.folder / LOG, error.strerror or str(error)) from None
         if newest < 0:
             raise damage(self.folder / LOG, "no commit is left")
+        self._listed, self._listed_until = listed, time.monotonic() + _LISTING_SECONDS
         return newest
 
     def state(self, version: int | None = None) -> State:
-        """The columns and the files of a version, compared with the manifest of its commit."""
+        """The columns and files of a version, verified against the manifest of its commit."""
         table = self.open(version)
         number = table.version()
         if number not in self._states:
             state = self._read_state(table)
-            self._compare(number, state)
+            self._verify(number, state)
             while len(self._states) >= _RECENT:
                 self._states.pop(next(iter(self._states)))
             self._states[number] = state
         return self._states[number]
 
     def columns(self, version: int | None = None) -> list[str]:
-        """The names of the columns of a version."""
+        """The column names of a version."""
         return list(self.state(version).columns)
 
     def files(self, version: int | None = None) -> list[DataFile]:
@@ -135,7 +158,7 @@ class Table:
         return list(self.state(version).files)
 
     def files_between(self, low: int, high: int, version: int | None = None) -> list[DataFile]:
-        """The files of a version that may hold rows whose key column is from low to high."""
+        """The files of a version whose key column may have values from low to high."""
         return [
             file
             for file in self.state(version).files
@@ -144,7 +167,7 @@ class Table:
 
     def _read_state(self, table: DeltaTable) -> State:
         key = KEYS.get(self.name)
-        with damaged(self.folder / LOG):
+        with translate_read_errors(self.folder / LOG):
             columns = [field.name for field in table.schema().fields]
             actions = pa.table(table.get_add_actions(flatten=True))
             wanted = ["path", "size_bytes", "num_records", f"min.{key}", f"max.{key}"]
@@ -162,16 +185,16 @@ class Table:
             ]
         return State(columns, files)
 
-    def _compare(self, version: int, state: State) -> None:
-        """Fail unless a version is what its commit says that the whole table is."""
-        manifest = self._made.get(version) or self.record(version).manifest
-        if manifest is None:  # of an older Corollary: at least no entry may be missing or empty
+    def _verify(self, version: int, state: State) -> None:
+        """Fail unless a version matches the manifest of its commit."""
+        manifest = self._own_manifests.get(version) or self.record(version).manifest
+        if manifest is None:  # an older Corollary: at least no entry may be missing or empty
             self._refuse_gaps(version)
             return
-        now = Manifest.of(state.files, state.columns, "")
-        if (now.files, now.columns) != (manifest.files, manifest.columns):
+        actual = Manifest.of(version, state.files, state.columns, "")
+        if (actual.files, actual.columns) != (manifest.files, manifest.columns):
             raise damage(
-                self._find_damage(version), f"it is not what version {version} was committed with"
+                self._find_damage(version), f"version {version} does not match its manifest"
             )
 
     def _refuse_gaps(self, version: int) -> None:
@@ -181,13 +204,13 @@ class Table:
                 raise damage(path, "the log entry is missing or empty")
 
     def _checkpoint(self, version: int) -> int:
-        """The newest checkpoint up to a version, -1 if there is none."""
-        found = (self.folder / LOG).glob("*.checkpoint*.parquet")
-        numbers = [int(p.name[:20]) for p in found if p.name[:20].isdigit()]
+        """The newest checkpoint up to a version, or -1."""
+        paths = (self.folder / LOG).glob("*.checkpoint*.parquet")
+        numbers = [int(p.name[:20]) for p in paths if p.name[:20].isdigit()]
         return max((number for number in numbers if number <= version), default=-1)
 
-    def _find_damage(self, version: int) -> Path:
-        """The log entry, or else the checkpoint, by which a version differs from its manifest."""
+    def _find_damage(self, version: int) -> StorePath:
+        """The log entry, or else the checkpoint, where a version departs from its manifest."""
         for number, manifest in self.replay(version):
             try:
                 expected = self.record(number).manifest
@@ -200,7 +223,7 @@ class Table:
         return self.folder / LOG if newest < 0 else checkpoint
 
     def replay(self, version: int) -> Iterator[tuple[int, int | None]]:
-        """For each log entry, the sum of the files after it; None from the first damaged one on."""
+        """The digest of the files after each log entry; ends with None at a damaged entry."""
         files: dict[str, DataFile] = {}
         key = str(KEYS.get(self.name))
         for number in range(version + 1):
@@ -217,66 +240,48 @@ class Table:
             except (OperationFailed, AttributeError, KeyError, TypeError, ValueError):
                 yield number, None
                 return
-            yield number, Manifest.of(files.values(), [], "").files
+            yield number, Manifest.of(number, files.values(), [], "").files
 
-    def log_file(self, version: int) -> Path:
+    def log_file(self, version: int) -> StorePath:
         """The log entry of a version."""
-        return self.folder / LOG / f"{version:020d}.json"
+        return self._listed.get(version) or self.folder / LOG / f"{version:020d}.json"
 
     def actions(self, version: int) -> list[dict[str, Any]]:
-        """What a commit says, action by action."""
-        path = self.log_file(version)
-        try:
-            # Not `splitlines`: JSON strings may hold characters that Unicode ends lines with.
-            lines = path.read_text(encoding="utf-8").split("\n")
-            return [json.loads(line) for line in lines if line.strip()]
-        except OSError as error:
-            raise damage(path, error.strerror or str(error)) from None
-        except ValueError as error:
-            raise damage(path, f"it is no JSON: {error}") from None
+        """The actions of a log entry."""
+        return read_actions(self.log_file(version))
 
     def record(self, version: int) -> Record:
-        """When a commit was made, our own metadata of it, and its manifest."""
+        """Our part of a log entry; parsed once, as long as the file stays the same."""
         path = self.log_file(version)
-        for action in self.actions(version):
-            found = action.get("commitInfo") if isinstance(action, dict) else None
-            if found is None:
-                continue
-            try:
-                text = found.get(INFO, "")
-                manifest = Manifest.parse(found[MANIFEST]) if MANIFEST in found else None
-                if manifest is not None and manifest.info != checksum_of(text.encode()):
-                    raise damage(path, "its metadata have another checksum")
-                info = json.loads(text or "{}")
-                if not isinstance(info, dict):
-                    raise ValueError("it is no object")
-                return Record(int(found["timestamp"]), info, manifest)
-            except (AttributeError, KeyError, TypeError, ValueError):
-                break
-        raise damage(path, "it does not say what it commits")
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise damage(path, error.strerror or str(error)) from None
+        return _read_record(path, identity(status))
 
     # -- writing -----------------------------------------------------------------------------------
 
     def create(self, schema: pa.Schema, info: Mapping[str, Any] | None = None) -> None:
-        """Make an empty table."""
+        """Create an empty table."""
         from deltalake import DeltaTable
 
         text = _text(info)
-        with unwritable(self.folder):
+        with translate_write_errors(self.folder):
             (self.folder / LOG).mkdir(parents=True, exist_ok=True)
             DeltaTable.create(
                 table_uri(self.folder),
                 schema,
+                storage_options=self._options,
                 configuration=_CONFIGURATION,
-                commit_properties=_properties(text, Manifest.of([], schema.names, text)),
+                commit_properties=_properties(text, Manifest.of(0, [], schema.names, text)),
             )
-        self._settle()
+        self._sync_log()
         steps.passed(f"{self.name}: created")
 
     def widen(
         self, schema: pa.Schema, info: Mapping[str, Any] | None = None, *, base: int | None = None
     ) -> None:
-        """Add the columns that the table does not have, in a commit of its own; see `commit`."""
+        """Add missing columns in a commit of their own; see `commit`."""
         from deltalake import Field
 
         table = self.open()
@@ -288,10 +293,8 @@ class Table:
         text = _text(info)
         names = [*known, *(field.name for field in new)]
         manifest = self._manifest(version).after([], [], names, text)
-        with self._committing(version):
+        with self._committing(version, manifest, "widened"):
             table.alter.add_columns(new, commit_properties=_properties(text, manifest))
-        self._settle()
-        steps.passed(f"{self.name}: widened")
 
     def commit(
         self,
@@ -303,10 +306,10 @@ class Table:
         base: int | None = None,
         rewrites: bool = False,
     ) -> int:
-        """Commit files that are in the folder; returns the version.
+        """Commit files that are already in the folder; returns the version.
 
-        With `base`, this is the version after it, or there is a `Conflict`; without it, others may
-        commit at the same time. A commit that `rewrites` changes files, not what they say.
+        With `base`, the commit makes the next version after it or raises `Conflict`; without it,
+        it retries beside other writers. A commit that `rewrites` changes files, not their content.
         """
         removed = list(removed)
         if base is not None:
@@ -316,7 +319,7 @@ class Table:
                 return self._commit(added, schema, removed, _text(info), self.latest(), rewrites)
             except Conflict:
                 pause(attempt)
-        raise _write_failed(self.folder, f"other writers were faster {_ATTEMPTS} times")
+        raise _write_failed(self.folder, f"lost the race against other writers {_ATTEMPTS} times")
 
     def _commit(
         self,
@@ -339,44 +342,91 @@ class Table:
             raise Conflict
         manifest = self._manifest(base).after(added, removed, None, info)
         steps.passed(f"{self.name}: before the commit")
-        with self._committing(base):
+        with self._committing(base, manifest, "committed"):
             table.create_write_transaction(
                 actions, "append", schema, commit_properties=_properties(info, manifest)
             )
-        self._settle()
-        self._made = {base + 1: manifest}
-        steps.passed(f"{self.name}: committed")
+        self._own_manifests = {base + 1: manifest}
         return base + 1
 
     def _manifest(self, version: int) -> Manifest:
-        """That of a version that a commit is made on."""
-        found = self._made.get(version) or self.record(version).manifest
-        if found is None:
+        """The manifest of the base version of a commit."""
+        manifest = self._own_manifests.get(version) or self.record(version).manifest
+        if manifest is None:
             state = self.state(version)
-            found = Manifest.of(state.files, state.columns, "")
-        return found
+            manifest = Manifest.of(version, state.files, state.columns, "")
+        return manifest
 
     @contextmanager
-    def _committing(self, base: int) -> Iterator[None]:
-        """Errors of a commit, as ours."""
+    def _committing(self, base: int, manifest: Manifest, step: str) -> Iterator[None]:
+        """Translate the errors of a commit, and make it durable."""
         from deltalake.exceptions import CommitFailedError
 
+        self._listed_until = 0.0
         try:
-            with unwritable(self.folder, passing=(CommitFailedError,)):
+            with translate_write_errors(self.folder, passing=(CommitFailedError,)):
                 yield
-        except CommitFailedError as error:
-            if self.latest() > base:
+        except (CommitFailedError, OperationFailed) as error:
+            if self.latest() <= base:
+                if isinstance(error, OperationFailed):
+                    raise
+                raise _write_failed(self.folder, str(error)) from None
+            # An object store may carry out a request and lose the answer. The client repeats the
+            # request, and finds the entry that it has written itself.
+            if self.record(base + 1).manifest != manifest:
                 raise Conflict from None
-            raise _write_failed(self.folder, str(error)) from None
+            self._newest = None  # it does not know its own commit
+        self._sync_log()
+        steps.passed(f"{self.name}: {step}")
 
-    def _settle(self) -> None:
-        """Let the log survive a loss of power as well as the end of the process."""
+    def _sync_log(self) -> None:
+        """Make the newest log entry durable across a power failure; objects are durable."""
+        if isinstance(self.folder, ObjectPath):
+            return
         sync(self.folder / LOG / f"{self.latest():020d}.json")
         sync(self.folder / LOG)
 
 
-def sync(path: Path) -> None:
-    """Wait until a file or a folder is on the disk, where the file system can tell."""
+def read_actions(path: StorePath) -> list[dict[str, Any]]:
+    """Read the actions of one file of a log."""
+    try:
+        # Not `splitlines`: JSON strings may contain characters that Unicode treats as line ends.
+        lines = path.read_text(encoding="utf-8").split("\n")
+        return [json.loads(line) for line in lines if line.strip()]
+    except OSError as error:
+        raise damage(path, error.strerror or str(error)) from None
+    except ValueError as error:
+        raise damage(path, f"invalid JSON: {error}") from None
+
+
+@lru_cache(_RECORDS)
+def _read_record(path: StorePath, _: Identity) -> Record:
+    """Parse a log entry. Keyed by the identity of the file, so a changed file is parsed again."""
+    for action in read_actions(path):
+        commit_info = action.get("commitInfo") if isinstance(action, dict) else None
+        if commit_info is None:
+            continue
+        try:
+            text, stated = commit_info.get(INFO, ""), commit_info.get(MANIFEST)
+            number = int(path.stem)
+            manifest = Manifest.parse(stated, number) if stated is not None else None
+            if manifest is not None and manifest.info != checksum_of(text.encode()):
+                raise damage(path, "checksum mismatch in its metadata")
+            if manifest is not None and manifest.version != number:
+                raise damage(path, f"it is the log entry of version {manifest.version}")
+            info = json.loads(text or "{}")
+            if not isinstance(info, dict):
+                raise ValueError("not an object")
+            return Record(int(commit_info["timestamp"]), info, manifest)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            break
+    raise damage(path, "it has no valid commit metadata")
+
+
+def sync(path: StorePath) -> None:
+    """Flush a file or folder to disk, if the file system supports it; objects are durable."""
+    if isinstance(path, ObjectPath):
+        return
     try:
         number = os.open(path, os.O_RDONLY)
     except OSError:
@@ -390,7 +440,7 @@ def sync(path: Path) -> None:
 
 
 def pause(attempt: int) -> None:
-    """Wait before another attempt to commit, longer each time and never alike for two writers."""
+    """Back off before another commit attempt: exponential, with jitter."""
     time.sleep(random.uniform(0.5, 1) * min(1.0, 0.01 * 2**attempt))
 
 
@@ -398,7 +448,7 @@ def _text(info: Mapping[str, Any] | None) -> str:
     return "" if info is None else json.dumps(info, ensure_ascii=False)
 
 
-def _properties(info: str, manifest: Manifest) -> Any:
+def _properties(info: str, manifest: Manifest) -> CommitProperties:
     from deltalake import CommitProperties
 
     metadata = {MANIFEST: manifest.to_json()} | ({INFO: info} if info else {})
@@ -408,31 +458,31 @@ def _properties(info: str, manifest: Manifest) -> Any:
 # -- errors ----------------------------------------------------------------------------------------
 
 
-def damage(path: Path, reason: str) -> OperationFailed:
-    """The error for a file of a store that is missing or cannot be read."""
+def damage(path: StorePath, reason: str) -> OperationFailed:
+    """The error for a missing or unreadable file of a store."""
     return OperationFailed(
         "E503",
         f"the store is damaged: {path.name}: {reason}",
-        "'corollary verify' tells which files are affected; other versions may be whole",
+        "run 'corollary verify' to list the affected files; other versions may be intact",
         file=str(path),
     )
 
 
-def _write_failed(path: Path, reason: str) -> OperationFailed:
+def _write_failed(path: StorePath, reason: str) -> OperationFailed:
     return OperationFailed(
         "E504",
         f"cannot write to the store: {reason}",
-        "the store is as it was; look at the free space and the rights of its folder",
+        "the store is unchanged; check the free space and the permissions of its folder",
         file=str(path),
     )
 
 
 @contextmanager
-def damaged(path: Path) -> Iterator[None]:
-    """Errors of reading, as ours.
+def translate_read_errors(path: StorePath) -> Iterator[None]:
+    """Translate errors of reading.
 
-    What a damaged file makes a library raise is not in its documentation: a `TypeError`, an
-    `IndexError`, a panic of Rust. All of them mean that the file cannot be read.
+    Libraries raise undocumented errors for damaged files: a `TypeError`, an `IndexError`, a Rust
+    panic. All of them mean that the file cannot be read.
     """
     from deltalake.exceptions import TableNotFoundError
 
@@ -441,8 +491,10 @@ def damaged(path: Path) -> Iterator[None]:
     except (CorollaryError, MemoryError, Conflict):
         raise
     except TableNotFoundError:
-        raise damage(path, "there is no table") from None
+        raise damage(path, "the table is missing") from None
     except Exception as error:
+        if isinstance(path, ObjectPath) and is_service_error(error):
+            raise refused_request(path, error) from None
         raise damage(path, _first_line(error)) from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":
@@ -451,8 +503,10 @@ def damaged(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def unwritable(path: Path, *, passing: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
-    """Errors of writing, as ours."""
+def translate_write_errors(
+    path: StorePath, *, passing: tuple[type[BaseException], ...] = ()
+) -> Iterator[None]:
+    """Translate errors of writing."""
     from deltalake.exceptions import DeltaError
 
     try:
@@ -460,6 +514,8 @@ def unwritable(path: Path, *, passing: tuple[type[BaseException], ...] = ()) -> 
     except passing:
         raise
     except (DeltaError, pa.ArrowException, OSError) as error:
+        if isinstance(path, ObjectPath) and is_service_error(error):
+            raise refused_request(path, error) from None
         raise _write_failed(path, _first_line(error)) from None
 
 
@@ -468,11 +524,11 @@ def _first_line(error: BaseException) -> str:
     return str(text).splitlines()[0]
 
 
-def not_a_store(path: Path) -> InvalidInput:
-    """The error for a folder that is no store."""
+def not_a_store(path: StorePath) -> InvalidInput:
+    """The error for a folder without a store."""
     return InvalidInput(
         "E500",
         f"there is no store in {path}",
-        "'corollary build STORE FILE…' makes one",
+        "run 'corollary build STORE FILE…' to create one",
         file=str(path),
     )

@@ -1,61 +1,67 @@
-"""What the folders and tables of a store look like, and how a fact is a row.
+"""The folders and tables of a store, and the layout of a fact as a row.
 
     STORE/facts/    relation, arg0 … argN, explicit, deleted, version   its commits are the versions
-    STORE/terms/    id, term, hash                                      only ever appended to
+    STORE/terms/    id, term, hash                                      append-only
     STORE/changes/  version, commit, change, relation, arg0 … argN, explicit
     STORE/rules/    program, position, name, rule
-    STORE/cache/    columns for the embedded engine, made again if they are missing
-    STORE/chunks/   facts for updates on Spark, made again if they are missing
-    STORE/corollary-store.json   the marker: Corollary made the folders beside it
+    STORE/cache/    columns for the embedded engine, rebuilt if missing
+    STORE/chunks/   facts for updates on Spark, rebuilt if missing
+    STORE/corollary-store.json   the marker: Corollary created the folders beside it
 
-Arguments are ids of terms. Of the rows of a fact the one with the highest `version` counts; with
-`deleted` it says that the fact is gone. A triple has the relation `triples`, its subject, its
-property and its object.
+Arguments are term ids. The row of a fact with the highest `version` is current; with `deleted` it
+is a tombstone. A triple has the relation `triples`, its subject, its property and its object.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
 
+from corollary.errors import InvalidInput
 from corollary.lang.syntax import TRIPLES_NAME
 
-FORMAT: Final = 2  # of what is written; a store with a higher one is refused
+FORMAT: Final = 2  # the format written; a store with a higher one is refused
 FACTS, TERMS, CHANGES, RULES = "facts", "terms", "changes", "rules"
 CACHE, CHUNKS = "cache", "chunks"
 TABLES = (FACTS, TERMS, CHANGES, RULES)
 MARKER = "corollary-store.json"
 TRIPLES: Final = TRIPLES_NAME
-WIDTH: Final = 3  # arguments that the tables have at least
+WIDTH: Final = 3  # the minimal number of argument columns
 MODES = ("materialized", "hybrid")
 
-# What a row of `changes` says of its fact: it came, it went, it was derived and is explicit now,
-# it was explicit and is derived now.
+# Values of `change`: the fact was inserted, deleted, changed from derived to explicit, or changed
+# from explicit to derived.
 INSERTED, DELETED, MADE_EXPLICIT, MADE_DERIVED = "inserted", "deleted", "explicit", "derived"
 
-FORMATS = ("text", "arrow", "parquet", "nt", "rdfp")  # of differences between versions
-WHICH = ("all", "explicit", "derived")  # facts of them
+FORMATS = ("text", "arrow", "parquet", "nt", "rdfp")  # output formats of a diff
+WHICH = ("all", "explicit", "derived")  # which facts a diff shows
 
-TERMS_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("term", pa.string(), nullable=False),
-        pa.field("hash", pa.int64(), nullable=False),
-    ]
-)
-RULES_SCHEMA = pa.schema(
-    [
-        pa.field("program", pa.string(), nullable=False),  # a hash of its text
-        pa.field("position", pa.int64(), nullable=False),
-        pa.field("name", pa.string()),
-        pa.field("rule", pa.string(), nullable=False),
-    ]
-)
+_INT, _TEXT, _FLAG = pa.int64(), pa.string(), pa.bool_()
+
+
+def _schema(fields: Mapping[str, pa.DataType]) -> pa.Schema:
+    """A schema; only arguments and the names of rules may be null."""
+    return pa.schema(
+        pa.field(name, kind, nullable=name.startswith("arg") or name == "name")
+        for name, kind in fields.items()
+    )
+
+
+TERMS_SCHEMA = _schema({"id": _INT, "term": _TEXT, "hash": _INT})
+# `program` is a hash of its text.
+RULES_SCHEMA = _schema({"program": _TEXT, "position": _INT, "name": _TEXT, "rule": _TEXT})
+
+
+def check_mode(mode: str) -> None:
+    """Fail unless stores have this mode."""
+    if mode not in MODES:
+        raise InvalidInput("E580", f"unknown mode '{mode}'", f"choose {' or '.join(MODES)}")
 
 
 def arguments(width: int) -> list[str]:
-    """The names of the columns of arguments.
+    """The names of the argument columns.
 
     >>> arguments(2)
     ['arg0', 'arg1']
@@ -64,7 +70,7 @@ def arguments(width: int) -> list[str]:
 
 
 def width_of(names: list[str]) -> int:
-    """How many arguments there are among the names of columns.
+    """The number of argument columns among column names.
 
     >>> width_of(["relation", "arg0", "arg1", "explicit"])
     2
@@ -73,27 +79,14 @@ def width_of(names: list[str]) -> int:
 
 
 def facts_schema(width: int) -> pa.Schema:
-    """The columns of `facts`."""
-    return pa.schema(
-        [
-            pa.field("relation", pa.string(), nullable=False),
-            *(pa.field(name, pa.int64()) for name in arguments(width)),
-            pa.field("explicit", pa.bool_(), nullable=False),
-            pa.field("deleted", pa.bool_(), nullable=False),
-            pa.field("version", pa.int64(), nullable=False),
-        ]
-    )
+    """The schema of `facts`."""
+    columns = dict.fromkeys(arguments(width), _INT)
+    flags = {"explicit": _FLAG, "deleted": _FLAG}
+    return _schema({"relation": _TEXT, **columns, **flags, "version": _INT})
 
 
 def changes_schema(width: int) -> pa.Schema:
-    """The columns of `changes`; `explicit` is what the fact is, or was if it went."""
-    return pa.schema(
-        [
-            pa.field("version", pa.int64(), nullable=False),
-            pa.field("commit", pa.string(), nullable=False),
-            pa.field("change", pa.string(), nullable=False),
-            pa.field("relation", pa.string(), nullable=False),
-            *(pa.field(name, pa.int64()) for name in arguments(width)),
-            pa.field("explicit", pa.bool_(), nullable=False),
-        ]
-    )
+    """The schema of `changes`; `explicit` describes a deleted fact before its deletion."""
+    columns = dict.fromkeys(arguments(width), _INT)
+    kinds = {"version": _INT, "commit": _TEXT, "change": _TEXT, "relation": _TEXT}
+    return _schema({**kinds, **columns, "explicit": _FLAG})

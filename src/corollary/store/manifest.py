@@ -1,10 +1,10 @@
-"""What a commit says about the whole table: a digest of its files and columns.
+"""Manifests: digests of the files and columns of a table after each commit.
 
-A Delta log is replayed entry by entry, and a reader cannot tell that one of them has lost its
-content. So every commit carries a digest of all files that the table has after it, with their sizes
-and statistics, and of its columns. Digests of files are added up, so that a commit computes its own
-from that of the commit before. Names of files carry checksums (`core.checksum`): what a manifest
-agrees with is the table, byte by byte.
+A Delta log is replayed entry by entry, and a reader cannot detect that an entry lost its content.
+So every commit carries its version and a digest of all files of the table, with their sizes and
+statistics, and of its columns. The digest is a sum over files, so a commit derives it from the
+previous one. File names carry checksums (`core.checksum`), so a manifest covers the table byte by
+byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from corollary.core.checksum import checksum_of
 
 _MODULUS = 1 << 64
 
-# The column of each table by whose range files are chosen.
+# The column of each table whose range selects files.
 KEYS = {"facts": "version", "changes": "version", "terms": "id"}
 
 
@@ -31,27 +31,30 @@ class DataFile:
     path: str  # relative to the folder of the table
     size: int
     rows: int
-    stats: str  # JSON, as Delta writes it; of files that are being added
+    stats: str  # Delta's JSON; only for files being added
     low: int | None = None
     high: int | None = None
 
     def digest(self) -> int:
-        """A number that stands for everything that the log says about the file."""
-        return _file_digest(self.path, self.size, self.rows, self.low, self.high)
+        """A digest of the file's description in the log."""
+        return _digest(self.path, self.size, self.rows, self.low, self.high)
 
 
 class Manifest(NamedTuple):
-    """The files and the columns of a table after a commit, and our metadata of that commit."""
+    """Digests of a table's files and columns after a commit, and of our metadata."""
 
+    version: int  # of the table: an entry with the content of another one is damaged
     files: int
     columns: str
     info: str  # a checksum
 
     @classmethod
-    def of(cls, files: Iterable[DataFile], columns: Sequence[str], info: str) -> Manifest:
-        """That of a table with these files."""
+    def of(
+        cls, version: int, files: Iterable[DataFile], columns: Sequence[str], info: str
+    ) -> Manifest:
+        """The manifest of a version of a table with these files."""
         total = sum(file.digest() for file in files) % _MODULUS
-        return cls(total, _columns(columns), checksum_of(info.encode()))
+        return cls(version, total, _columns(columns), checksum_of(info.encode()))
 
     def after(
         self,
@@ -60,39 +63,32 @@ class Manifest(NamedTuple):
         columns: Sequence[str] | None,
         info: str,
     ) -> Manifest:
-        """That of the next commit; columns stay as they are if none are given."""
+        """The manifest after the next commit; `columns` None: unchanged."""
         total = self.files + sum(file.digest() for file in added)
         total -= sum(file.digest() for file in removed)
         named = self.columns if columns is None else _columns(columns)
-        return Manifest(total % _MODULUS, named, checksum_of(info.encode()))
+        return Manifest(self.version + 1, total % _MODULUS, named, checksum_of(info.encode()))
 
     def to_json(self) -> str:
-        """As the metadata of a commit."""
-        return json.dumps(
-            {"files": f"{self.files:016x}", "columns": self.columns, "info": self.info}
-        )
+        """Serialize for the metadata of a commit."""
+        return json.dumps(self._asdict() | {"files": f"{self.files:016x}"})
 
     @classmethod
-    def parse(cls, text: str) -> Manifest:
-        """From the metadata of a commit; `ValueError` or `KeyError` if it is damaged."""
+    def parse(cls, text: str, version: int) -> Manifest:
+        """Read from the metadata of a commit; `ValueError` or `KeyError` if damaged.
+
+        `version` is that of the log entry, for manifests of earlier releases, which lack it.
+        """
         values: dict[str, Any] = json.loads(text)
-        return cls(int(values["files"], 16), str(values["columns"]), str(values["info"]))
-
-
-@lru_cache(1 << 14)  # the files of a table are mostly those of its version before
-def _file_digest(*values: Any) -> int:
-    return _digest(values)
-
-
-@lru_cache(64)
-def _columns_digest(names: tuple[str, ...]) -> str:
-    return f"{_digest(names):016x}"
+        version = int(values.get("version", version))
+        return cls(version, int(values["files"], 16), str(values["columns"]), str(values["info"]))
 
 
 def _columns(names: Sequence[str]) -> str:
-    return _columns_digest(tuple(sorted(names)))
+    return f"{_digest(*sorted(names)):016x}"
 
 
-def _digest(values: Sequence[Any]) -> int:
+@lru_cache(1 << 14)  # consecutive versions share most files
+def _digest(*values: str | int | None) -> int:
     text = json.dumps(values, ensure_ascii=False)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

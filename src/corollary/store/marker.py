@@ -1,32 +1,32 @@
-"""The marker of a store: what Corollary has made, and only that, it may remove.
+"""The marker of a store: Corollary removes only folders that it has created.
 
-It is written into an empty folder before anything else. A folder without one may hold folders of
-the same names that belong to somebody else.
+The marker is the first file written into an empty folder. Without it, folders of the same names
+may belong to somebody else.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import uuid
-from pathlib import Path
 
 from corollary.core.checksum import seal, unseal
+from corollary.core.object_store import StorePath, remove_tree
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.store.delta import LOG, sync
 from corollary.store.layout import CACHE, CHUNKS, FACTS, FORMAT, MARKER, TABLES
+from corollary.store.places import name_within
 
-_OURS = (*TABLES, CACHE, CHUNKS)
-# Logs, data files and folders of Spark, caches whole and unfinished, chunks.
+_STORE_FOLDERS = (*TABLES, CACHE, CHUNKS)
+# Logs, data files and folders of Spark, caches (finished or temporary), chunks.
 _NAMES = re.compile(
     rf"{LOG}|\.?[0-9a-f]{{32}}(-[0-9a-f]{{8}})?(\.parquet|\.json|\.arrow|-[0-9]+)?|[0-9]+-[0-9a-f]{{8}}"
 )
-# In the log of a table that has just been created: the first entry, and files it is renamed from.
+# The log of a newly created table: the first entry, and temporary files it is renamed from.
 _CREATED = re.compile(r"0{20}\.json|.*\.tmp|.*#[0-9]+")
 
 
-def mark(path: Path) -> None:
-    """Write the marker, unless there is one."""
+def mark(path: StorePath) -> None:
+    """Write the marker unless it exists."""
     if not is_marked(path):
         file = path / MARKER
         file.write_text(seal({"format": FORMAT, "store": uuid.uuid4().hex}), encoding="utf-8")
@@ -34,7 +34,7 @@ def mark(path: Path) -> None:
         sync(path)
 
 
-def is_marked(path: Path) -> bool:
+def is_marked(path: StorePath) -> bool:
     """Whether a folder has our marker."""
     try:
         unseal((path / MARKER).read_bytes())
@@ -43,55 +43,46 @@ def is_marked(path: Path) -> bool:
     return True
 
 
-def refuse_occupied(path: Path) -> None:
-    """Fail unless a store can be made in a folder; nothing is removed.
+def refuse_occupied(path: StorePath) -> None:
+    """Fail unless a store can be created in a folder; removes nothing.
 
-    The folder is missing, or empty, or holds what an interrupted build of ours has left.
+    The folder must be missing, empty, or contain only the remains of an interrupted build.
     """
     if path.is_file():
-        raise InvalidInput("E506", f"{path} is a file", "name a folder", file=str(path))
+        raise _occupied(path, f"{path} is a file", "choose a folder")
     if not path.is_dir():
         return
     names = {entry.name for entry in path.iterdir()}
     if (path / FACTS / LOG).is_dir() and any((path / FACTS / LOG).glob("*.json")):
-        raise InvalidInput(
-            "E506",
-            f"there is a store in {path} already",
-            "'corollary update' changes it; remove the folder to begin anew",
-            file=str(path),
-        )
+        hint = "use 'corollary update' to change it, or remove the folder to start over"
+        raise _occupied(path, f"there is a store in {path} already", hint)
     if names == {MARKER} and not (path / MARKER).stat().st_size:
-        return  # a build was interrupted as it wrote the marker
-    if names - {*_OURS, MARKER}:
-        raise InvalidInput(
-            "E506",
-            f"the folder {path} is not empty",
-            "name a folder that is empty or not there",
-            file=str(path),
-        )
-    foreign = _foreign(path) if is_marked(path) else None
-    if foreign is not None:
-        raise InvalidInput(
-            "E506",
-            f"{foreign} is not Corollary's",
-            "name another folder, or move the file away",
-            file=str(path),
-        )
-    if names and not is_marked(path):
-        raise InvalidInput(
-            "E506",
-            f"the folder {path} is not empty, and {MARKER} is not there or damaged:"
-            f" {', '.join(sorted(names))} may not be Corollary's",
-            "name another folder; if an interrupted build has left them, remove them yourself",
-            file=str(path),
-        )
+        return  # a build was interrupted while it wrote the marker
+    reason = f"the folder {path} is not empty"
+    if names - {*_STORE_FOLDERS, MARKER}:
+        raise _occupied(path, reason, "choose an empty or new folder")
+    if not is_marked(path):
+        if names:
+            raise _occupied(
+                path,
+                f"{reason}, and {MARKER} is missing or damaged:"
+                f" {', '.join(sorted(names))} may not belong to Corollary",
+                "choose another folder, or remove them if an interrupted build has left them",
+            )
+    elif (foreign := _foreign(path)) is not None:
+        hint = "choose another folder, or move the file away"
+        raise _occupied(path, f"{foreign} does not belong to Corollary", hint)
     refuse_lost_log(path)
 
 
-def refuse_lost_log(path: Path) -> None:
-    """Fail if the log of the facts is lost: other files show that there was more than a creation.
+def _occupied(path: StorePath, reason: str, hint: str) -> InvalidInput:
+    return InvalidInput("E506", reason, hint, file=str(path))
 
-    A creation commits the facts last, so that an interrupted one leaves empty tables at most.
+
+def refuse_lost_log(path: StorePath) -> None:
+    """Fail if the log of the facts is lost while other files show commits after the creation.
+
+    A creation commits the facts last, so an interrupted one leaves at most empty tables.
     """
     if any((path / FACTS / LOG).glob("*.json")):
         return
@@ -103,50 +94,45 @@ def refuse_lost_log(path: Path) -> None:
         raise OperationFailed(
             "E503",
             f"the store is damaged: {FACTS}/{LOG} has no log entry,"
-            f" but there is {later.relative_to(path)}",
+            f" but {name_within(later, path)} exists",
             f"restore {FACTS}/{LOG} from a copy of the store, or build into another folder",
             file=str(path / FACTS / LOG),
         )
 
 
-def _after_creation(path: Path) -> Path | None:
-    """A file that is written into a store after its creation."""
-    for name in _OURS:
-        for entry in _entries(path / name):
-            if entry.name != LOG:
-                return entry
-        for entry in _entries(path / name / LOG):
-            if not _CREATED.fullmatch(entry.name):
-                return entry
+def _after_creation(path: StorePath) -> StorePath | None:
+    """A file written after the creation of the store."""
+    for name in _STORE_FOLDERS:
+        data = (entry for entry in _entries(path / name) if entry.name != LOG)
+        log = (e for e in _entries(path / name / LOG) if not _CREATED.fullmatch(e.name))
+        for entry in (*data, *log):
+            return entry
     return None
 
 
-def _entries(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
+def _entries(folder: StorePath) -> list[StorePath]:
+    return sorted(folder.iterdir(), key=str) if folder.is_dir() else []
 
 
-def _foreign(path: Path) -> Path | None:
-    """Something in the folders of an interrupted build that no build of ours writes."""
-    for name in _OURS:
-        for entry in _entries(path / name):
-            if not _NAMES.fullmatch(entry.name):
-                return entry
-    return None
+def _foreign(path: StorePath) -> StorePath | None:
+    """A file in the folders of an interrupted build that Corollary does not write."""
+    entries = (entry for name in _STORE_FOLDERS for entry in _entries(path / name))
+    return next((entry for entry in entries if not _NAMES.fullmatch(entry.name)), None)
 
 
-def remove_unfinished(path: Path) -> None:
-    """Remove what an interrupted build has left; the marker stays to the end."""
+def remove_unfinished(path: StorePath) -> None:
+    """Remove the remains of an interrupted build, except the marker."""
     if is_marked(path):
-        for name in _OURS:
+        for name in _STORE_FOLDERS:
             if (path / name).is_dir():
-                shutil.rmtree(path / name)
+                remove_tree(path / name)
 
 
-def remove_store(path: Path) -> None:
-    """Remove a store of ours, and its folder unless there is something else in it.
+def remove_store(path: StorePath) -> None:
+    """Remove a store that Corollary created.
 
-    What is left if the process is killed meanwhile is an empty store or an interrupted creation:
-    commits go first, the newest first, then data files, and the first commit of the facts last.
+    A process killed meanwhile leaves an empty store or an interrupted creation: commits are
+    removed first, newest to oldest, then data files, and the first commit of the facts last.
     """
     if not is_marked(path):
         return
@@ -154,10 +140,10 @@ def remove_store(path: Path) -> None:
         for entry in reversed(_entries(path / name / LOG)):
             if not _CREATED.fullmatch(entry.name):
                 entry.unlink()
-    for name in _OURS:
+    for name in _STORE_FOLDERS:
         for entry in _entries(path / name):
             if entry.is_dir() and entry.name != LOG:
-                shutil.rmtree(entry)
+                remove_tree(entry)
             elif not entry.is_dir():
                 entry.unlink()
     remove_unfinished(path)

@@ -1,4 +1,4 @@
-"""What an engine in process begins with: terms and facts of a version, from the cache if it can."""
+"""Open a version for the embedded engine: its terms and facts, from the cache if possible."""
 
 from __future__ import annotations
 
@@ -15,115 +15,114 @@ from corollary.store import cache, parquet
 from corollary.store.columns import Columns, Label, Part, columns
 from corollary.store.delta import damage
 from corollary.store.layout import TERMS_SCHEMA
-from corollary.store.rows import current
+from corollary.store.rows import current, live
 from corollary.store.slices import slices
 from corollary.store.snapshot import Snapshot
 
-_MANY = 100_000  # rows after the cache, or
-_SHARE = 10  # one for so many facts: a new cache pays
+# A new cache pays above this many rows newer than the cache, or this fraction of all facts.
+_NEWER_ROWS_LIMIT = 100_000
+_NEWER_ROWS_SHARE = 10
 
 
-class Opened(NamedTuple):
-    """The facts of a version: those of `columns`, changed by rows that came `later`.
+class OpenedVersion(NamedTuple):
+    """The facts of a version: cached `columns`, overridden by `newer_rows`.
 
-    These are one for each fact, with `explicit` and `deleted`.
+    There is one newer row per fact, with `explicit` and `deleted`.
     """
 
     dictionary: Dictionary
     columns: Columns
-    later: pa.Table
+    newer_rows: pa.Table
 
     def split(self) -> tuple[Columns, Columns]:
-        """What came later, and what is gone since."""
+        """The newer facts, and those deleted since the cache was written."""
         type_id = self.dictionary.find(TYPE)
-        gone = self.later["deleted"]
+        deleted = self.newer_rows["deleted"]
         return (
-            columns(self.later.filter(pc.invert(gone)), type_id),
-            columns(self.later.filter(gone), type_id),
+            columns(self.newer_rows.filter(pc.invert(deleted)), type_id),
+            columns(self.newer_rows.filter(deleted), type_id),
         )
 
 
-def open_columns(snapshot: Snapshot, *, keep: bool = True) -> Opened:
-    """The terms and facts of a version; with `keep`, a cache is written where it pays."""
-    found = _cached(snapshot)
-    later = _later(snapshot, found.version) if found is not None else None
-    if found is not None and later is not None:
-        dictionary = Dictionary.of(found.terms)
+def open_columns(snapshot: Snapshot, *, keep: bool = True) -> OpenedVersion:
+    """Read the terms and facts of a version; with `keep`, write a cache where it pays."""
+    cached = _read_cache(snapshot)
+    newer = _rows_after(snapshot, cached.version) if cached is not None else None
+    if cached is not None and newer is not None:
+        dictionary = Dictionary.of(cached.terms)
         _add_terms(dictionary, snapshot)
-        opened = Opened(dictionary, found.columns, current(later))
-        if later.num_rows <= max(_MANY, snapshot.statistics.facts // _SHARE):
+        opened = OpenedVersion(dictionary, cached.columns, current(newer))
+        if newer.num_rows <= max(_NEWER_ROWS_LIMIT, snapshot.statistics.facts // _NEWER_ROWS_SHARE):
             return opened
     dictionary = Dictionary()
     _add_terms(dictionary, snapshot)
-    nothing = snapshot.schema.empty_table()
+    no_rows = snapshot.schema.empty_table()
     arrays = dictionary.arrays()
     if keep and cache.write(snapshot.store, snapshot.version, _parts(snapshot, dictionary), arrays):
-        made = cache.read(snapshot.store, snapshot.version)
-        if made is not None and made.version == snapshot.version:
-            return Opened(dictionary, made.columns, nothing)
+        cached = cache.read(snapshot.store, snapshot.version)
+        if cached is not None and cached.version == snapshot.version:
+            return OpenedVersion(dictionary, cached.columns, no_rows)
     facts: dict[Label, Part] = {}
     explicit: dict[Label, Part] = {}
     for part in _parts(snapshot, dictionary):
         facts |= part.facts
         explicit |= part.explicit
-    return Opened(dictionary, Columns(facts, explicit), nothing)
+    return OpenedVersion(dictionary, Columns(facts, explicit), no_rows)
 
 
 def _parts(snapshot: Snapshot, dictionary: Dictionary) -> Iterator[Columns]:
     """The facts of a version as arrays, slice by slice."""
     type_id = dictionary.find(TYPE)
     for rows in slices(snapshot):
-        found = current(rows)
-        yield columns(found.filter(pc.invert(found["deleted"])), type_id)
+        yield columns(live(rows), type_id)
 
 
 def open_terms(snapshot: Snapshot) -> Dictionary:
-    """The terms alone."""
-    found = _cached(snapshot, facts=False)
-    dictionary = Dictionary.of(found.terms) if found is not None else Dictionary()
+    """Read only the terms of a version."""
+    cached = _read_cache(snapshot, facts=False)
+    dictionary = Dictionary.of(cached.terms) if cached is not None else Dictionary()
     _add_terms(dictionary, snapshot)
     return dictionary
 
 
-def _cached(snapshot: Snapshot, *, facts: bool = True) -> cache.Cached | None:
-    """A cache, unless it has terms that the table does not have."""
-    found = cache.read(snapshot.store, snapshot.version, facts=facts)
-    newest = snapshot.version == snapshot.store.latest()
-    if found is not None and newest and found.terms.terms > sum(f.rows for f in snapshot.term_data):
-        return None
-    return found
+def _read_cache(snapshot: Snapshot, *, facts: bool = True) -> cache.CachedColumns | None:
+    """The cache, unless it has terms that the table lacks."""
+    cached = cache.read(snapshot.store, snapshot.version, facts=facts)
+    if cached is None or snapshot.version != snapshot.store.latest():
+        return cached
+    return cached if cached.terms.terms <= sum(f.rows for f in snapshot.term_data) else None
 
 
 def _add_terms(dictionary: Dictionary, snapshot: Snapshot) -> None:
-    """The terms that the dictionary does not have."""
+    """Add the terms that the dictionary lacks."""
     table, known = snapshot.store.terms, len(dictionary)
     data = snapshot.term_data
     wanted = sum(file.rows for file in data)
     if wanted < snapshot.commit.terms:
         raise damage(table.folder, f"it has {wanted:,} terms instead of {snapshot.commit.terms:,}")
-    if snapshot.version < snapshot.store.latest():  # later terms are not needed, nor trusted
+    if snapshot.version < snapshot.store.latest():  # later terms are neither needed nor trusted
         wanted = snapshot.commit.terms
         if known >= wanted:
             return
     if wanted == known:
         return
-    # Files are appended in the order of ids; of most of them nothing is needed.
+    # Files are appended in id order, so most of them can be skipped.
     new = [file for file in data if file.high is None or file.high >= known]
     rows = parquet.read(table, new, TERMS_SCHEMA, ["id", "term"])
     chosen = pc.and_(pc.greater_equal(rows["id"], known), pc.less(rows["id"], wanted))
     rows = rows.filter(chosen).sort_by("id")
     ids = rows["id"].to_numpy()
     if len(ids) != wanted - known or not np.array_equal(ids, np.arange(known, wanted)):
-        raise damage(table.folder, f"it does not have all terms from {known:,} to {wanted:,}")
+        raise damage(table.folder, f"terms are missing between ids {known:,} and {wanted:,}")
     for chunk in rows["term"].chunks:
         first = len(dictionary)
-        found = dictionary.encode_texts(chunk)
-        if not np.array_equal(found, np.arange(first, first + len(chunk))):
-            raise damage(table.folder, "a term is there twice")
+        ids = dictionary.encode_texts(chunk)
+        if not np.array_equal(ids, np.arange(first, first + len(chunk))):
+            raise damage(table.folder, "duplicate term")
 
 
-def _later(snapshot: Snapshot, version: int) -> pa.Table | None:
-    """The rows that came after a version; None if what is gone since cannot be told."""
+def _rows_after(snapshot: Snapshot, version: int) -> pa.Table | None:
+    """The rows newer than a version; None if deletions since then are unknown."""
     if snapshot.commit.settled > version:
         return None
     table = snapshot.store.facts

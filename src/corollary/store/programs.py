@@ -1,9 +1,10 @@
-"""Programs in the table `rules`: one row a rule, found by a hash of the text."""
+"""Programs in the table `rules`: one row per rule, looked up by a hash of the text."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,8 @@ from corollary.store import parquet
 from corollary.store.delta import Table, damage
 from corollary.store.layout import RULES_SCHEMA
 
+_PROGRAMS = 8  # parsed programs that a process remembers
+
 
 def hash_of(program: Program) -> str:
     """The hash of the text of a program: its rules, constraints and axioms.
@@ -26,19 +29,18 @@ def hash_of(program: Program) -> str:
     >>> hash_of(program) == hash_of(program.with_axioms())
     False
     """
-    rows = rows_of(program)
-    return _hash(rows["name"], rows["rule"])
+    return _hash(**rows_of(program))
 
 
-def _hash(names: Iterable[str | None], rules: Iterable[str | None]) -> str:
+def _hash(name: Iterable[str | None], rule: Iterable[str | None]) -> str:
     digest = hashlib.sha256()
-    for name, rule in zip(names, rules, strict=True):
-        digest.update(f"{name or ''}\0{rule}\0".encode())
+    for label, text in zip(name, rule, strict=True):
+        digest.update(f"{label or ''}\0{text}\0".encode())
     return digest.hexdigest()[:32]
 
 
 def rows_of(program: Program) -> dict[str, list[str | None]]:
-    """The statements as text; IRIs are written out, so that a row stands alone."""
+    """The statements as text, without prefixes, so that each row can be read alone."""
     printer = Printer(well_known=False)
     axioms = sorted((Rule(axiom, ()) for axiom in program.axioms), key=lambda rule: repr(rule.key))
     rules = (*program.rules, *program.constraints, *axioms)
@@ -49,24 +51,22 @@ def rows_of(program: Program) -> dict[str, list[str | None]]:
 
 
 def write(table: Table, program: Program) -> str:
-    """Add a program unless it is there; returns its hash."""
-    name = hash_of(program)
+    """Add a program unless the table has it; returns its hash."""
     rows = rows_of(program)
+    name = _hash(**rows)
     if rows["rule"] and not _find(table, name).num_rows:
-        _refuse_unreadable(rows["rule"])
+        _refuse_unreadable(table, rows["rule"])
         count = len(rows["rule"])
-        found = pa.table(
-            {"program": [name] * count, "position": range(count), **rows}, schema=RULES_SCHEMA
-        )
-        file = parquet.write(table, found, RULES_SCHEMA)
+        columns = {"program": [name] * count, "position": range(count), **rows}
+        file = parquet.write(table, pa.table(columns, schema=RULES_SCHEMA), RULES_SCHEMA)
         table.commit([file], RULES_SCHEMA)
     return name
 
 
-def _refuse_unreadable(rules: list[str | None]) -> None:
-    """Rules made of values may be none that the language can write."""
+def _refuse_unreadable(table: Table, rules: Iterable[str | None]) -> None:
+    """Reject rules, built from values, that the language cannot express as text."""
     try:
-        Program.parse("\n".join(map(str, rules)))
+        _parse(_source(table, rules))
     except InvalidProgram as error:
         raise InvalidInput(
             "E507", f"a rule cannot be written as text: {error.message}", error.hint
@@ -74,25 +74,34 @@ def _refuse_unreadable(rules: list[str | None]) -> None:
 
 
 def read(table: Table, name: str, statements: int) -> Program:
-    """The program of a hash, with so many rules, constraints and axioms."""
+    """Read the program with a hash; `statements` counts its rules, constraints and axioms."""
     if not statements:
         return Program()
     rows = _find(table, name).sort_by("position")
     # Two writers may have added the same program.
-    first = dict(zip(rows["position"].to_pylist(), rows["rule"].to_pylist(), strict=True))
-    text = "\n".join(first.values())
-    if len(first) != statements:
+    positions = rows["position"].to_pylist()
+    rules = dict(zip(positions, rows["rule"].to_pylist(), strict=True))
+    if len(rules) != statements:
         raise damage(
             table.folder,
-            f"program {name} has {len(first)} rules and axioms instead of {statements}",
+            f"program {name} has {len(rules)} rules and axioms instead of {statements}",
         )
-    names = dict(zip(rows["position"].to_pylist(), rows["name"].to_pylist(), strict=True))
-    if _hash(names.values(), first.values()) != name:
-        raise damage(table.folder, f"program {name} has another checksum")
+    names = dict(zip(positions, rows["name"].to_pylist(), strict=True))
+    if _hash(names.values(), rules.values()) != name:
+        raise damage(table.folder, f"program {name} has a different checksum")
     try:
-        return Program.parse(Source(f"{table.folder}", text)).with_axioms()
+        return _parse(_source(table, rules.values())).with_axioms()
     except InvalidProgram as error:
         raise damage(table.folder, f"program {name} cannot be read: {error.message}") from None
+
+
+@lru_cache(_PROGRAMS)
+def _parse(source: Source) -> Program:
+    return Program.parse(source)
+
+
+def _source(table: Table, rules: Iterable[str | None]) -> Source:
+    return Source(str(table.folder), "\n".join(map(str, rules)))
 
 
 def _find(table: Table, name: str) -> pa.Table:

@@ -1,42 +1,45 @@
-"""Repair: make again what the tables of a store determine, and name what is lost.
+"""Repair: rebuild what the tables of a store determine, and report what is lost.
 
 Caches, chunks, checkpoints, the marker and the statistics of the newest version follow from the log
-entries and the data files. Those are never changed: if one is damaged, the versions that need it
-cannot be read, and all others can.
+entries and the data files. These are never changed: if one is damaged, only the versions that need
+it become unreadable.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow.compute as pc
-
+from corollary.core.files import remove
+from corollary.core.object_store import StorePath, fresh_copies
 from corollary.errors import CorollaryError, OperationFailed
 from corollary.store import cache, changes, chunk_files, parquet
-from corollary.store.check import cache_differs, count_facts
-from corollary.store.delta import LOG, Table, damaged
+from corollary.store.check import cache_differs, count_facts, totals
+from corollary.store.delta import LOG, Table, damage, translate_write_errors
 from corollary.store.layout import CHUNKS, MARKER
 from corollary.store.manifest import DataFile
 from corollary.store.marker import is_marked, mark
 from corollary.store.opening import open_columns
-from corollary.store.places import local_path
-from corollary.store.rows import current
+from corollary.store.places import Place, copy_files, store_path
+from corollary.store.rows import live
 from corollary.store.snapshot import Snapshot
 from corollary.store.store import Store
 
+_CHECKPOINT = re.compile(r"[0-9]{20}\.checkpoint.*\.parquet|_last_checkpoint")
 _WITHOUT_CHANGES = (
-    "versions can be read and compared without it, updates may need it: restore it from a copy of"
-    " the store, or build another one from a version that can be read"
+    "versions can be read and compared without it, but updates may need it: restore it from a copy"
+    " of the store, or build a new store from a readable version"
 )
 
 
 @dataclass
-class Repaired:
-    """What was made again, what cannot be, and which versions can be read."""
+class RepairReport:
+    """What was repaired, what cannot be, and which versions are readable."""
 
     version: int
     repaired: list[str] = field(default_factory=list)
@@ -44,57 +47,70 @@ class Repaired:
     readable: list[int] = field(default_factory=list)
 
 
-def repair(path: str | Path, on_progress: Callable[[str], None] | None = None) -> Repaired:
-    """Make again what can be, and say what cannot."""
-    tell = on_progress or (lambda _: None)
-    folder = local_path(path)
-    done: list[str] = []
+def repair(path: Place, on_progress: Callable[[str], None] | None = None) -> RepairReport:
+    """Repair what the tables determine, and report the rest."""
+    with fresh_copies(store_path(path)) as folder:
+        return _repair(folder, on_progress or (lambda _: None))
+
+
+def _repair(folder: StorePath, notify: Callable[[str], None]) -> RepairReport:
+    repaired: list[str] = []
     for table in _tables(folder):
-        tell(f"{table.name}/{LOG}")
-        done += _repair_checkpoints(table)
+        notify(f"{table.name}/{LOG}")
+        repaired += _repair_checkpoints(table)
     store = Store.open(folder)
-    found = Repaired(store.latest(), done)
-    if not is_marked(folder):
-        mark(folder)
-        done.append(MARKER)
-    done += _remove_damaged(store)
-    found.readable = _readable(store, found, tell)
-    _check_other_tables(store, found, tell)
-    if found.version in found.readable:
-        tell("cache")
-        found.version = _repair_statistics(store, done)
-        if found.version not in found.readable:
-            found.readable.append(found.version)
-        done += _repair_cache(store.snapshot())
-    return found
+    report = RepairReport(store.latest(), repaired)
+    marker = folder / MARKER
+    if isinstance(marker, Path) and os.path.lexists(marker) and not marker.is_file():
+        report.problems.append(damage(marker, "it is not a file"))
+    elif not is_marked(folder):
+        with translate_write_errors(folder / MARKER):
+            mark(folder)
+        repaired.append(MARKER)
+    repaired += _remove_damaged(store)
+    report.readable = _readable_versions(store, report, notify)
+    _check_other_tables(store, report, notify)
+    if report.version in report.readable:
+        notify("cache")
+        report.version = _repair_statistics(store, repaired)
+        if report.version not in report.readable:
+            report.readable.append(report.version)
+        repaired += _repair_cache(store.snapshot())
+    return report
 
 
-def _tables(folder: Path) -> list[Table]:
+def _tables(folder: StorePath) -> list[Table]:
     store = Store(folder)
-    return [t for t in (store.facts, store.terms, store.changes, store.rules) if _has_log(t)]
-
-
-def _has_log(table: Table) -> bool:
-    return any((table.folder / LOG).glob("*.json"))
+    tables = (store.facts, store.terms, store.changes, store.rules)
+    return [table for table in tables if any((table.folder / LOG).glob("*.json"))]
 
 
 def _repair_checkpoints(table: Table) -> list[str]:
-    """Remove checkpoints that are damaged, if the log entries tell everything without them."""
+    """Recreate damaged checkpoints if the log entries are complete without them."""
     log = table.folder / LOG
-    checkpoints = [*log.glob("*.checkpoint*.parquet"), *log.glob("_last_checkpoint")]
+    checkpoints = [
+        path
+        for path in log.iterdir()
+        if _CHECKPOINT.fullmatch(path.name) and (path.is_symlink() or path.is_file())
+    ]
     if not checkpoints or _opens(table):
         return []
-    with tempfile.TemporaryDirectory(prefix="corollary-") as place:
-        copy = Path(place) / table.name
-        shutil.copytree(log, copy / LOG, ignore=shutil.ignore_patterns("*checkpoint*"))
+    with tempfile.TemporaryDirectory(prefix="corollary-") as temporary:
+        copy = Path(temporary) / table.name
+        try:
+            copy_files(log, copy / LOG, without="checkpoint")
+        except OSError:  # an entry that cannot be read
+            return []
         if not _opens(Table(copy)):
             return []
     for checkpoint in checkpoints:
-        checkpoint.unlink()
-    fresh = Table(table.folder)
-    with damaged(log):
-        fresh.open().create_checkpoint()
-    return [f"{table.name}/{LOG}: {len(checkpoints)} files of checkpoints"]
+        with translate_write_errors(checkpoint):
+            checkpoint.unlink()
+    if not _opens(table):
+        return []
+    with translate_write_errors(log):
+        table.open().create_checkpoint()
+    return [f"{table.name}/{LOG}: {len(checkpoints)} checkpoint files"]
 
 
 def _opens(table: Table) -> bool:
@@ -106,33 +122,32 @@ def _opens(table: Table) -> bool:
 
 
 def _remove_damaged(store: Store) -> list[str]:
-    """Remove caches and chunks with a wrong byte; the next update on Spark makes new chunks."""
-    done = []
+    """Remove damaged caches and chunks; the next update on Spark rebuilds chunks."""
+    removed = []
     for folder in {path.parent for path, _ in cache.problems(store)}:
         shutil.rmtree(folder, ignore_errors=True)
-        done.append(f"cache/{folder.name}")
-    chunks = store.path / CHUNKS
+        removed.append(f"cache/{folder.name}")
+    chunks = store.chunks_folder
     if any(chunk_files.problems(chunks)):
         for entry in chunk_files.entries(chunks):
-            if entry.is_dir():
-                shutil.rmtree(entry, ignore_errors=True)
-            else:
-                entry.unlink(missing_ok=True)
-        done.append(f"{CHUNKS}: the next update on Spark makes them")
-    return done
+            remove(entry)
+        removed.append(f"{CHUNKS}: the next update on Spark rebuilds them")
+    return removed
 
 
-def _readable(store: Store, found: Repaired, tell: Callable[[str], None]) -> list[int]:
-    """The versions whose files are all whole; what is wrong with the others is a problem."""
+def _readable_versions(
+    store: Store, report: RepairReport, notify: Callable[[str], None]
+) -> list[int]:
+    """The versions whose files are all intact; damage in the others is added to the report."""
     readable = []
-    states: dict[Path, OperationFailed | None] = {}
-    seen = {error.file for error in found.problems}
+    file_errors: dict[StorePath, OperationFailed | None] = {}
+    seen = {error.file for error in report.problems}
     newest = store.latest()
     for version in range(newest + 1):
-        tell(f"version {version}")
+        notify(f"version {version}")
         try:
             snapshot = store.snapshot(version)
-            errors = [_state(states, t, f) for t, f in _needed(snapshot)]
+            errors = [_file_error(file_errors, t, f) for t, f in _needed(snapshot)]
             for error in filter(None, errors):
                 raise error
             _ = snapshot.program
@@ -140,33 +155,33 @@ def _readable(store: Store, found: Repaired, tell: Callable[[str], None]) -> lis
         except CorollaryError as error:
             if error.code == "E505":  # removed by a vacuum
                 continue
-            if error.file not in seen:  # one message for each file, not for each version
+            if error.file not in seen:  # one message per file, not per version
                 seen.add(error.file)
-                found.problems.append(error)
+                report.problems.append(error)
     return readable
 
 
-def _check_other_tables(store: Store, found: Repaired, tell: Callable[[str], None]) -> None:
-    """Add what is wrong with `changes` and `rules`, whether or not a version needs it."""
+def _check_other_tables(store: Store, report: RepairReport, notify: Callable[[str], None]) -> None:
+    """Report damage in `changes` and `rules`, whether or not a version needs it."""
     for table in (store.changes, store.rules):
-        tell(table.name)
+        notify(table.name)
         errors = _problems(table)
         if table is store.changes:
-            if not errors and found.readable:
-                errors = _missing_changes(store, max(found.readable))
+            if not errors and report.readable:
+                errors = _missing_changes(store, max(report.readable))
             for problem in errors:
                 problem.hint = _WITHOUT_CHANGES
-        seen = {error.file for error in found.problems}
-        found.problems += [error for error in errors if error.file not in seen]
+        seen = {error.file for error in report.problems}
+        report.problems += [error for error in errors if error.file not in seen]
 
 
 def _problems(table: Table) -> list[OperationFailed]:
-    """What is wrong with the log and the files of the newest version of a table."""
+    """Damage in the log and the files of the newest version of a table."""
     try:
         files = table.files()
     except OperationFailed as error:
         return [error]
-    return [*filter(None, (_state({}, table, file) for file in files))]
+    return [*filter(None, (_file_error({}, table, file) for file in files))]
 
 
 def _missing_changes(store: Store, until: int) -> list[OperationFailed]:
@@ -183,36 +198,34 @@ def _needed(snapshot: Snapshot) -> list[tuple[Table, DataFile]]:
     return [*facts, *((store.terms, file) for file in snapshot.term_data)]
 
 
-def _state(
-    states: dict[Path, OperationFailed | None], table: Table, file: DataFile
+def _file_error(
+    file_errors: dict[StorePath, OperationFailed | None], table: Table, file: DataFile
 ) -> OperationFailed | None:
     path = table.folder / file.path
-    if path not in states:
+    if path not in file_errors:
         try:
             parquet.check(path, file)
-            states[path] = None
+            file_errors[path] = None
         except OperationFailed as error:
-            states[path] = error
-    return states[path]
+            file_errors[path] = error
+    return file_errors[path]
 
 
-def _repair_statistics(store: Store, done: list[str]) -> int:
-    """Commit the right counts if those of the newest version are wrong; the newest version."""
+def _repair_statistics(store: Store, repaired: list[str]) -> int:
+    """Commit correct counts if those of the newest version are wrong; the newest version."""
     snapshot = store.snapshot()
-    rows = current(parquet.read(store.facts, snapshot.fact_data, snapshot.schema))
-    counts = count_facts(rows.filter(pc.invert(rows["deleted"])))
-    known = snapshot.statistics.relations
-    stated = {name: count[1:] for name, count in known.items() if count.facts}
-    if {name: count[1:] for name, count in counts.items()} == stated:
+    rows = live(parquet.read(store.facts, snapshot.fact_data, snapshot.schema))
+    counts = count_facts(rows)
+    if totals(counts) == totals(snapshot.statistics.relations):
         return snapshot.version
-    done.append("statistics")
+    repaired.append("statistics")
     statistics = replace(snapshot.statistics, relations=counts, inserted=0, deleted=0)
     writer = store.writer(snapshot.version)
-    return writer.commit(statistics=statistics, kind="repair", message="facts counted again")
+    return writer.commit(statistics=statistics, kind="repair", message="recount facts")
 
 
 def _repair_cache(snapshot: Snapshot) -> list[str]:
-    """Make a cache of the newest version if there is none that fits."""
+    """Write a cache of the newest version unless an intact one exists."""
     store = snapshot.store
     opened = open_columns(snapshot, keep=False)
     if cache.read(store, snapshot.version) is not None and not cache_differs(

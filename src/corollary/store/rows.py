@@ -1,6 +1,8 @@
-"""Rows of facts: which of them count, and in which order they are written."""
+"""Rows of facts: which of them are current, and the order in which they are written."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +13,11 @@ from corollary.store.layout import arguments, width_of
 
 NO_TERM = -1  # no term has this id
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
-_MANY = 1 << 20  # rows
+_FULL_SORT_LIMIT = 1 << 20  # rows
 
 
 def columns_of(rows: pa.Table) -> list[npt.NDArray[np.int64]]:
-    """The arguments of rows, -1 where there is none."""
+    """The argument columns of rows; -1 marks a missing argument."""
     return [
         pc.fill_null(rows[name], NO_TERM).to_numpy()
         for name in arguments(width_of(rows.column_names))
@@ -23,7 +25,7 @@ def columns_of(rows: pa.Table) -> list[npt.NDArray[np.int64]]:
 
 
 def relation_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """The relation of each row as a number, and the names of the numbers, in order."""
+    """Dictionary-encode the relations: the code of each row, and the sorted names."""
     encoded = rows["relation"].combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
@@ -36,7 +38,7 @@ def relation_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 def current(rows: pa.Table) -> pa.Table:
-    """Of the rows of each fact the one with the highest version, tombstones included.
+    """Keep the newest row of each fact, tombstones included.
 
     >>> one = {"relation": "p", "arg0": 1, "explicit": True, "deleted": False, "version": 1}
     >>> current(pa.Table.from_pylist([one, one | {"deleted": True, "version": 2}]))["deleted"]
@@ -49,29 +51,41 @@ def current(rows: pa.Table) -> pa.Table:
     """
     versions = rows["version"].to_numpy()
     if not len(versions) or versions.min() == versions.max():
-        return rows  # a commit has one row for each fact
+        return rows  # a commit has one row per fact
     codes, _ = relation_codes(rows)
     columns = [*columns_of(rows), codes]
-    alone = _alone(columns, versions)
-    order = np.flatnonzero(~alone)
+    newest = _without_older_rows(columns, versions)
+    order = np.flatnonzero(~newest)
     order = order[np.lexsort([-versions[order], *(column[order] for column in columns)])]
-    first = np.zeros(len(order), bool)
-    first[:1] = True
+    newest[order[run_starts(columns, order)]] = True
+    return rows.filter(pa.array(newest))
+
+
+def run_starts(
+    columns: Sequence[npt.NDArray[np.int64]], order: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Mark the first of each run of equal rows, in an order that makes them adjacent."""
+    starts = np.zeros(len(order), np.bool_)
+    starts[:1] = True
     for column in columns:
         ordered = column[order]
-        first[1:] |= ordered[1:] != ordered[:-1]
-    kept = alone
-    kept[order[first]] = True
-    return rows.filter(pa.array(kept))
+        starts[1:] |= ordered[1:] != ordered[:-1]
+    return starts
 
 
-def _alone(
+def live(rows: pa.Table) -> pa.Table:
+    """Keep the newest row of each fact, unless it is a tombstone."""
+    newest = current(rows)
+    return newest.filter(pc.invert(newest["deleted"]))
+
+
+def _without_older_rows(
     columns: list[npt.NDArray[np.int64]], versions: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """Rows that are the only ones of their facts, as far as that is cheap to tell.
+    """Mark rows that are the only ones of their facts, as far as a hash can tell.
 
-    Most rows come from one commit, which has one for each fact; only those of them need a closer
-    look whose fact another commit has too, and a hash tells that of nearly all of them.
+    Most rows come from one commit, which has one row per fact. Of these, only rows whose hash
+    also occurs in another commit need an exact comparison.
     """
     numbers, counts = np.unique(versions, return_counts=True)
     common = versions == numbers[counts.argmax()]
@@ -81,17 +95,17 @@ def _alone(
         mixed ^= mixed >> np.uint64(29)
     others = np.unique(mixed[~common])
     places = np.minimum(np.searchsorted(others, mixed), len(others) - 1)
-    alone: npt.NDArray[np.bool_] = common & (others[places] != mixed)
-    return alone
+    unique: npt.NDArray[np.bool_] = common & (others[places] != mixed)
+    return unique
 
 
-def in_order(rows: pa.Table) -> pa.Table:
-    """Rows by relation, property, class or subject: readers skip what they do not want."""
+def sort_rows(rows: pa.Table) -> pa.Table:
+    """Sort rows by relation, property, class or subject, so that readers skip row groups."""
     codes, _ = relation_codes(rows)
     columns = columns_of(rows)
-    if len(codes) > _MANY:
-        # What was in order before stays so inside of a property; to sort all would take longer
-        # than it saves readers.
+    if len(codes) > _FULL_SORT_LIMIT:
+        # A stable sort preserves the existing order inside each property; a full sort would cost
+        # more than it saves readers.
         order = np.argsort((codes << 33) + columns[1], kind="stable")
     else:
         order = np.lexsort([*reversed(columns), columns[1], codes])

@@ -1,8 +1,8 @@
-"""The rows of a version in slices of bounded size, for stores that are larger than memory.
+"""The rows of a version in slices of bounded size, for stores larger than memory.
 
 A slice has all rows of some relations, or all triples of some properties: rows of the same label
-(`columns`) are never apart. Files are in the order of relation and property, so that a slice is
-read from a few row groups of each, which their statistics tell.
+(`columns`) stay together. Files are sorted by relation and property, so the statistics of their
+row groups show which few of them a slice has to read.
 """
 
 from __future__ import annotations
@@ -17,68 +17,73 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corollary.store import parquet
-from corollary.store.delta import damaged
+from corollary.store.delta import translate_read_errors
 from corollary.store.layout import TRIPLES
 from corollary.store.rows import NO_TERM
 from corollary.store.snapshot import Snapshot
 
-ROWS = 1 << 22  # of a slice: some 400 MB while it is worked on
+ROWS = 1 << 22  # per slice: about 400 MB while it is processed
 
 
 class _Slice(NamedTuple):
-    """Relations from one to another, or one of them with properties from one to another."""
+    """A range of relations, or a range of properties of one relation."""
 
     first: str
     last: str
     low: int | None = None
     high: int | None = None
 
-    def holds(self, rows: pa.Table) -> pa.Array:
-        """Which rows belong to it."""
+    def contains(self, rows: pa.Table) -> pa.Array:
+        """Mark the rows in the slice."""
         relation = rows["relation"]
-        found = pc.and_(pc.greater_equal(relation, self.first), pc.less_equal(relation, self.last))
+        named = pc.and_(pc.greater_equal(relation, self.first), pc.less_equal(relation, self.last))
         if self.low is None:
-            return found
+            return named
         label = pc.fill_null(rows["arg1"], NO_TERM)
         inside = pc.and_(pc.greater_equal(label, self.low), pc.less_equal(label, self.high))
-        return pc.and_(found, inside)
+        return pc.and_(named, inside)
 
-    def may_meet(self, group: pq.RowGroupMetaData) -> bool:
-        """Whether a row group may hold some, by its statistics."""
+    def may_overlap(self, group: pq.RowGroupMetaData) -> bool:
+        """Whether the statistics of a row group admit rows of the slice."""
         columns = {group.column(n).path_in_schema: n for n in range(group.num_columns)}
-        found = group.column(columns["relation"]).statistics
-        if found is None or not found.has_min_max:
+        relation = group.column(columns["relation"]).statistics
+        if relation is None or not relation.has_min_max:
             return True
-        if found.max < self.first or found.min > self.last:
+        if relation.max < self.first or relation.min > self.last:
             return False
         label = group.column(columns["arg1"]).statistics
-        if self.low is None or found.min != found.max or label is None or not label.has_min_max:
+        if self.low is None or relation.min != relation.max:
             return True
-        if self.low == NO_TERM:  # rows without a second argument are in no statistics
+        if label is None or not label.has_min_max:
+            return True
+        if self.low == NO_TERM:  # statistics ignore rows without a second argument
             return True
         return bool(label.max >= self.low and label.min <= self.high)
 
 
 def slices(snapshot: Snapshot, *, rows: int | None = None) -> Iterator[pa.Table]:
-    """The rows of a version, tombstones included; at most so many at once, if they can be cut."""
+    """The rows of a version, tombstones included, in slices of about `rows` rows."""
     rows = ROWS if rows is None else rows
     files = snapshot.fact_data
     if sum(file.rows for file in files) <= rows:
         yield parquet.read(snapshot.store.facts, files, snapshot.schema)
         return
-    for one in _cut(_counted(snapshot), rows):
-        yield _read(snapshot, one)
+    for part in _partition(_count_rows(snapshot), rows):
+        yield _read(snapshot, part)
 
 
-def _counted(snapshot: Snapshot) -> Counter[tuple[str, int]]:
-    """How many rows there are of each relation and second argument."""
+def _count_rows(snapshot: Snapshot) -> Counter[tuple[str, int]]:
+    """The number of rows of each relation and second argument."""
     counts: Counter[tuple[str, int]] = Counter()
     for file in snapshot.fact_data:
         path = snapshot.store.facts.folder / file.path
         parquet.check(path, file)
-        with damaged(path), parquet.opened(path, read_dictionary=["relation"]) as found:
-            for group in range(found.num_row_groups):
-                part = found.read_row_group(group, columns=["relation", "arg1"])
+        with (
+            translate_read_errors(path),
+            parquet.opened(path, read_dictionary=["relation"]) as source,
+        ):
+            for group in range(source.num_row_groups):
+                part = source.read_row_group(group, columns=["relation", "arg1"])
                 for chunk in part.to_batches():
                     relation = chunk.column("relation")
                     labels = pc.fill_null(chunk.column("arg1"), NO_TERM).to_numpy()
@@ -90,8 +95,8 @@ def _counted(snapshot: Snapshot) -> Counter[tuple[str, int]]:
     return counts
 
 
-def _cut(counts: Counter[tuple[str, int]], rows: int) -> Iterator[_Slice]:
-    """Relations together while they are small, triples by ranges of properties."""
+def _partition(counts: Counter[tuple[str, int]], rows: int) -> Iterator[_Slice]:
+    """Group small relations, and split triples by ranges of properties."""
     totals: Counter[str] = Counter()
     for (relation, _), size in counts.items():
         totals[relation] += size
@@ -101,7 +106,7 @@ def _cut(counts: Counter[tuple[str, int]], rows: int) -> Iterator[_Slice]:
             yield _Slice(waiting[0], waiting[-1])
             waiting = []
         if totals[relation] <= rows or relation != TRIPLES:
-            waiting.append(relation)  # a plain relation is one array, and not cut
+            waiting.append(relation)  # a plain relation is one array and stays whole
             continue
         labels = sorted(label for name, label in counts if name == relation)
         for low, high in _ranges(labels, [counts[relation, label] for label in labels], rows):
@@ -111,7 +116,7 @@ def _cut(counts: Counter[tuple[str, int]], rows: int) -> Iterator[_Slice]:
 
 
 def _ranges(labels: Sequence[int], sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
-    """Ranges of labels with at most so many rows, or of one label with more."""
+    """Ranges of labels with at most `rows` rows, or of one label with more."""
     start, total = 0, 0
     for number, size in enumerate(sizes):
         if number > start and total + size > rows:
@@ -121,16 +126,16 @@ def _ranges(labels: Sequence[int], sizes: Sequence[int], rows: int) -> Iterator[
     yield labels[start], labels[-1]
 
 
-def _read(snapshot: Snapshot, one: _Slice) -> pa.Table:
+def _read(snapshot: Snapshot, part: _Slice) -> pa.Table:
     parts = [snapshot.schema.empty_table()]
     for file in snapshot.fact_data:
         path = snapshot.store.facts.folder / file.path
-        with damaged(path), parquet.opened(path) as found:
-            metadata = found.metadata
+        with translate_read_errors(path), parquet.opened(path) as source:
+            metadata = source.metadata
             groups = [
-                n for n in range(metadata.num_row_groups) if one.may_meet(metadata.row_group(n))
+                n for n in range(metadata.num_row_groups) if part.may_overlap(metadata.row_group(n))
             ]
             for group in groups:
-                rows = found.read_row_group(group)
-                parts.append(parquet.alike(rows.filter(one.holds(rows)), snapshot.schema))
+                rows = source.read_row_group(group)
+                parts.append(parquet.conform(rows.filter(part.contains(rows)), snapshot.schema))
     return pa.concat_tables(parts)

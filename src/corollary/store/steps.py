@@ -1,6 +1,6 @@
-"""The steps of a commit, by name: whoever watches is told after each one.
+"""Named steps of a commit, reported to a watcher.
 
-A test that ends the process at every step of a commit sets `watch`; nothing else does.
+Only tests set `watch`: they kill the process at every step of a commit.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ watch: Callable[[str], None] | None = None
 
 
 def passed(step: str) -> None:
-    """A step is done."""
+    """Report a completed step."""
     if watch is not None:
         watch(step)

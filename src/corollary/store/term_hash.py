@@ -1,12 +1,9 @@
 """The 64-bit hashes of the terms table: XXH64 of a term's UTF-8 bytes with seed 42.
 
-It is what the function `xxhash64` of Spark gives for a string, so that a join on the hash needs no
-function of ours there.
+Spark's `xxhash64` computes the same hash of a string, so a join on the hash there needs no UDF.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +23,7 @@ _SIXTY_FOUR = np.uint64(64)
 
 
 def hashes(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The hash of each text, as a signed number.
+    """The hash of each text, as a signed integer.
 
     >>> hashes(pa.array(["", "<a>"])).to_pylist()
     [-7444071767201028348, 757387362766008017]
@@ -42,22 +39,22 @@ def hashes(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 @compiled
-def _rotated(value: Any, bits: Any) -> Any:
+def _rotate(value: np.uint64, bits: np.uint64) -> np.uint64:
     return (value << bits) | (value >> (_SIXTY_FOUR - bits))
 
 
 @compiled
-def _round(state: Any, value: Any) -> Any:
-    return _rotated(state + value * _P2, np.uint64(31)) * _P1
+def _round(state: np.uint64, value: np.uint64) -> np.uint64:
+    return _rotate(state + value * _P2, np.uint64(31)) * _P1
 
 
 @compiled
-def _merged(state: Any, part: Any) -> Any:
+def _merge(state: np.uint64, part: np.uint64) -> np.uint64:
     return (state ^ _round(np.uint64(0), part)) * _P1 + _P4
 
 
 @compiled
-def _hash(data: Bytes, start: int, end: int) -> Any:
+def _hash(data: Bytes, start: int, end: int) -> np.uint64:
     seed = np.uint64(SEED)
     at = start
     if end - start >= 32:
@@ -69,24 +66,24 @@ def _hash(data: Bytes, start: int, end: int) -> Any:
             d = _round(d, word(data, at + 24))
             at += 32
         state = (
-            _rotated(a, np.uint64(1))
-            + _rotated(b, np.uint64(7))
-            + _rotated(c, np.uint64(12))
-            + _rotated(d, np.uint64(18))
+            _rotate(a, np.uint64(1))
+            + _rotate(b, np.uint64(7))
+            + _rotate(c, np.uint64(12))
+            + _rotate(d, np.uint64(18))
         )
-        state = _merged(_merged(_merged(_merged(state, a), b), c), d)
+        state = _merge(_merge(_merge(_merge(state, a), b), c), d)
     else:
         state = seed + _P5
     state += np.uint64(end - start)
     while at + 8 <= end:
-        state = _rotated(state ^ _round(np.uint64(0), word(data, at)), np.uint64(27)) * _P1 + _P4
+        state = _rotate(state ^ _round(np.uint64(0), word(data, at)), np.uint64(27)) * _P1 + _P4
         at += 8
     if at + 4 <= end:
         half = word(data, at) & np.uint64(0xFFFFFFFF)
-        state = _rotated(state ^ (half * _P1), np.uint64(23)) * _P2 + _P3
+        state = _rotate(state ^ (half * _P1), np.uint64(23)) * _P2 + _P3
         at += 4
     while at < end:
-        state = _rotated(state ^ (np.uint64(data[at]) * _P5), np.uint64(11)) * _P1
+        state = _rotate(state ^ (np.uint64(data[at]) * _P5), np.uint64(11)) * _P1
         at += 1
     state = (state ^ (state >> np.uint64(33))) * _P2
     state = (state ^ (state >> np.uint64(29))) * _P3

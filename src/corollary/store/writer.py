@@ -1,4 +1,4 @@
-"""`Writer`: one commit, prepared step by step, and then made at once or not at all."""
+"""`Writer`: prepares the files of one version, then commits them atomically."""
 
 from __future__ import annotations
 
@@ -6,27 +6,18 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.program import Program
-from corollary.store import parquet, programs
+from corollary.store import layout, parquet, programs
 from corollary.store.commits import Commit, Statistics
-from corollary.store.delta import Conflict
-from corollary.store.layout import (
-    MODES,
-    TERMS_SCHEMA,
-    WIDTH,
-    arguments,
-    changes_schema,
-    facts_schema,
-    width_of,
-)
+from corollary.store.delta import Conflict, Table
 from corollary.store.manifest import DataFile
-from corollary.store.rows import in_order
+from corollary.store.rows import sort_rows
 
 if TYPE_CHECKING:
     from corollary.store.store import Store
@@ -34,12 +25,30 @@ if TYPE_CHECKING:
 __all__ = ["Statistics", "Writer"]
 
 
-class Writer:
-    """Collects the files of a version, and commits them.
+class CommitFields(TypedDict, total=False):
+    """Fields of a `Commit` that its writer may set.
 
-    Rows of facts carry the number of the version that is made: `version`. New terms have the ids
-    from `first_term` on, without gaps. Files may have been written already, by tasks of Spark say,
-    into the folders of the tables: `add_fact_files`, `add_term_files`, `add_change_files`.
+    `batch` identifies the commit for idempotent retries. `asserted` lists, as text, the axioms of
+    the program that are also data.
+    """
+
+    asserted: Sequence[str]
+    prefixes: Mapping[str, str]
+    mode: str
+    equality: str
+    materialize: Sequence[str]
+    kind: str
+    message: str
+    batch: str | None
+    oldest: int
+
+
+class Writer:
+    """Collects the files of a version and commits them.
+
+    Rows of facts carry the number of the new version: `version`. New terms get consecutive ids
+    from `first_term` on. `add_fact_files`, `add_term_files` and `add_change_files` accept files
+    that others, such as Spark tasks, have written into the folders of the tables.
     """
 
     def __init__(self, store: Store, base: Commit, *, author: str) -> None:
@@ -49,41 +58,39 @@ class Writer:
         self.id = uuid.uuid4().hex
         self._author = author
         self._terms_version = store.terms.latest()
-        known = store.terms.files(self._terms_version)
-        self.first_term = sum(file.rows for file in known)
-        self.stored_terms = self.first_term  # with those of this writer, once they are committed
+        self.first_term = sum(file.rows for file in store.terms.files(self._terms_version))
+        self.stored_terms = self.first_term  # with those of this writer once they are committed
         self._terms: list[DataFile] = []
         self._facts: list[DataFile] = []
         self._changes: list[DataFile] = []
         self._replaced: list[DataFile] = []
-        self._rewrites = self._settles = False
+        self._rewrites = self._drops_tombstones = False
         names = store.facts.columns(base.version)
-        self._width = self._table_width = width_of(names)
+        self._width = self._table_width = layout.width_of(names)
 
     @property
     def version(self) -> int:
-        """The version that rows must carry.
+        """The version number that rows must carry.
 
-        A relation with more arguments than the table has so far costs a commit more: `reserve` them
-        before this is asked for.
+        Widening the table takes a commit of its own: call `reserve` before reading this.
         """
         return self.base.version + 1 + (self._width > self._table_width)
 
     @property
     def width(self) -> int:
-        """How many columns of arguments there will be."""
+        """The number of argument columns after the commit."""
         return self._width
 
     def reserve(self, width: int) -> None:
-        """Make room for facts with so many arguments."""
+        """Reserve columns for facts with `width` arguments."""
         if width > self._width and (self._facts or self._changes):
-            raise InvalidInput("E507", "room for arguments is made before facts are added")
+            raise InvalidInput("E507", "reserve argument columns before adding facts")
         self._width = max(self._width, width)
 
-    # -- what is written ---------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------
 
     def add_terms(self, texts: pa.Array | pa.ChunkedArray | Iterable[pa.Array]) -> None:
-        """New terms, as canonical texts; the first one gets the id `first_term`, and so on."""
+        """Add terms as canonical texts, with consecutive ids from `first_term` on."""
         from corollary.store import term_hash  # loads the compiler
 
         parts = [texts] if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
@@ -95,10 +102,11 @@ class Writer:
                 ids = pa.array(np.arange(at, at + len(part), dtype=np.int64))
                 at += len(part)
                 yield pa.table(
-                    [ids, part.cast(pa.string()), term_hash.hashes(part)], names=TERMS_SCHEMA.names
+                    [ids, part.cast(pa.string()), term_hash.hashes(part)],
+                    names=layout.TERMS_SCHEMA.names,
                 )
 
-        file = parquet.write(self.store.terms, tables(), TERMS_SCHEMA)
+        file = parquet.write(self.store.terms, tables(), layout.TERMS_SCHEMA)
         if file.rows:
             self._terms.append(file)
 
@@ -109,55 +117,45 @@ class Writer:
         explicit: bool = False,
         deleted: bool = False,
     ) -> None:
-        """Rows with `relation`, `arg0`, `arg1`, … as one file.
+        """Add rows with `relation`, `arg0`, `arg1`, … as one file.
 
-        They may have columns `explicit` and `deleted`, else these are as given. Tables of an
-        iterable are written in the order in which they come, a single table is put in order.
+        Columns `explicit` and `deleted` of the rows override the parameters. A single table is
+        sorted; the tables of an iterable are written in the given order.
         """
-        parts = [in_order(rows)] if isinstance(rows, pa.Table) else rows
-        schema = facts_schema(self._width)
+        parts = [sort_rows(rows)] if isinstance(rows, pa.Table) else rows
+        schema = layout.facts_schema(self._width)
         file = parquet.write(
-            self.store.facts, (self._filled(p, schema, explicit, deleted) for p in parts), schema
+            self.store.facts, (self._complete(p, schema, explicit, deleted) for p in parts), schema
         )
         if file.rows:
             self._facts.append(file)
 
     def add_changes(self, rows: pa.Table) -> None:
-        """What differs from the version before: `change`, `relation`, `arg0`, …, `explicit`."""
-        schema = changes_schema(self._width)
-        file = parquet.write(self.store.changes, self._filled(rows, schema, False, False), schema)
+        """Add changes since the previous version: `change`, `relation`, `arg0`, …, `explicit`."""
+        schema = layout.changes_schema(self._width)
+        file = parquet.write(self.store.changes, self._complete(rows, schema, False, False), schema)
         if file.rows:
             self._changes.append(file)
 
     def add_term_files(self, names: Sequence[str]) -> None:
-        """Files in the folder of `terms`: `id`, `term`, `hash` (`term_hash.hashes`)."""
-        files = [parquet.described(self.store.terms, name) for name in names]
-        self._terms += [file for file in files if file.rows]
+        """Add files in the folder of `terms`: `id`, `term`, `hash` (`term_hash.hashes`)."""
+        self._terms += _describe(self.store.terms, names)
 
     def add_fact_files(self, names: Sequence[str]) -> None:
-        """Files in the folder of `facts`, all rows of which carry `version`."""
-        files = [parquet.described(self.store.facts, name) for name in names]
-        for file in files:
-            self._refuse_other_version(file)
-        self._facts += [file for file in files if file.rows]
+        """Add files in the folder of `facts`; all their rows carry `version`."""
+        self._facts += _describe(self.store.facts, names, self.version)
 
     def add_change_files(self, names: Sequence[str]) -> None:
-        """Files in the folder of `changes`, all rows of which carry `version` and `id`."""
-        files = [parquet.described(self.store.changes, name) for name in names]
-        for file in files:
-            self._refuse_other_version(file)
-        self._changes += [file for file in files if file.rows]
+        """Add files in the folder of `changes`; all their rows carry `version` and `id`."""
+        self._changes += _describe(self.store.changes, names, self.version)
 
-    def replace_facts(self) -> None:
-        """Let the files that are added take the place of all that the version before has."""
-        self._replaced, self._settles = self.store.facts.files(self.base.version), True
+    def replace_files(self, files: Sequence[DataFile], *, drops_tombstones: bool) -> None:
+        """Replace files by added ones with the same content, as a compaction does.
 
-    def replace_files(self, files: Sequence[DataFile], *, settles: bool) -> None:
-        """Let the files that are added say what these files say, as a compaction does.
-
-        Without tombstones it `settles`: what the other files do not have was never there.
+        `drops_tombstones` says that the new version has no tombstones left.
         """
-        self._replaced, self._rewrites, self._settles = list(files), True, settles
+        self._replaced, self._rewrites = list(files), True
+        self._drops_tombstones = drops_tombstones
 
     # -- the commit --------------------------------------------------------------------------------
 
@@ -166,104 +164,93 @@ class Writer:
         *,
         statistics: Statistics,
         program: Program | None = None,
-        asserted: Sequence[str] | None = None,
-        prefixes: Mapping[str, str] | None = None,
-        mode: str | None = None,
-        equality: str | None = None,
-        materialize: Sequence[str] | None = None,
-        kind: str = "update",
-        message: str = "",
-        batch: str | None = None,
-        oldest: int | None = None,
+        **fields: Unpack[CommitFields],
     ) -> int:
-        """Make the version. What is not given is as it was in the version before.
+        """Commit the version and return its number; omitted fields stay as in the previous version.
 
-        Terms, changes and rules are committed first and do no harm alone; the commit of the facts
-        makes the version, unless another writer has made one: that is an error, and nothing has
-        changed. `batch` names what is committed, for those who must not do it twice. `asserted`
-        are the axioms of the program that are data as well, as text.
+        Terms, changes and rules are committed first and are harmless on their own. The commit of
+        the facts makes the version; if another writer was faster, it fails and no version is made.
         """
-        if mode is not None and mode not in MODES:
-            raise InvalidInput("E507", f"there is no mode {mode}", f"there are {', '.join(MODES)}")
-        store, base = self.store, self.base
-        if prefixes is None and program is not None:
-            prefixes = program.prefixes
-        rules = (base.program, base.rules, base.axioms)
+        layout.check_mode(fields.get("mode", self.base.mode))
+        changed: dict[str, Any] = {"kind": "update", "message": "", "batch": None}
         if program is not None:
-            count = len(program.rules) + len(program.constraints)
-            rules = programs.write(store.rules, program), count, len(program.axioms)
+            changed |= {
+                "prefixes": program.prefixes,
+                "program": programs.write(self.store.rules, program),
+                "rules": len(program.rules) + len(program.constraints),
+                "axioms": len(program.axioms),
+            }
+        changed |= fields
         try:
             terms = self._commit_terms()
-            if self._changes:
-                if self._width > WIDTH:
-                    self._widen_changes()
-                store.changes.commit(self._changes, changes_schema(self._width))
-            changes = "table" if self._changes else "none"
-            if not self._changes and self._facts and not self._rewrites:
-                changes = "facts" if not base.statistics.facts else "diff"
-            made = replace(
-                base,
+            self._commit_changes()
+            commit = replace(
+                self.base,
                 id=self.id,
-                kind=kind,
-                message=message,
                 author=self._author,
-                program=rules[0],
-                rules=rules[1],
-                axioms=rules[2],
-                asserted=list(base.asserted if asserted is None else asserted),
-                mode=mode or base.mode,
-                equality=equality or base.equality,
-                materialize=list(base.materialize if materialize is None else materialize),
                 terms=terms,
-                batch=batch,
-                oldest=base.oldest if oldest is None else oldest,
-                settled=self.version if self._settles else base.settled,
-                changes=changes,
-                prefixes=dict(base.prefixes if prefixes is None else prefixes),
+                settled=self.version if self._drops_tombstones else self.base.settled,
+                changes=self._recorded(),
                 statistics=statistics,
+                **changed,
             )
-            before = base.version
+            before = self.base.version
             if self._width > self._table_width:
                 self._widen_facts()
                 before += 1
-            return store.facts.commit(
+            return self.store.facts.commit(
                 self._facts,
-                facts_schema(self._width),
+                layout.facts_schema(self._width),
                 removed=self._replaced,
-                info=made.info(),
+                info=commit.info(),
                 base=before,
                 rewrites=self._rewrites,
             )
         except Conflict:
             raise self.conflict() from None
 
+    def _recorded(self) -> str:
+        """Where the changes of this version are (`Commit.changes`)."""
+        if self._changes:
+            return "table"
+        if not self._facts or self._rewrites:
+            return "none"
+        return "diff" if self.base.statistics.facts else "facts"
+
     def _commit_terms(self) -> int:
         if self._terms:
-            self.store.terms.commit(self._terms, TERMS_SCHEMA, base=self._terms_version)
+            self.store.terms.commit(self._terms, layout.TERMS_SCHEMA, base=self._terms_version)
             self.stored_terms += sum(file.rows for file in self._terms)
         return self.stored_terms
 
     def _widen_facts(self) -> None:
-        note = replace(
+        commit = replace(
             self.base,
             id=uuid.uuid4().hex,
             kind="widen",
-            message=f"room for {self._width} arguments",
+            message=f"widen facts to {self._width} arguments",
             author=self._author,
             changes="none",
             batch=None,
         )
-        self.store.facts.widen(facts_schema(self._width), note.info(), base=self.base.version)
+        self.store.facts.widen(
+            layout.facts_schema(self._width), commit.info(), base=self.base.version
+        )
 
-    def _widen_changes(self) -> None:
-        names = self.store.changes.columns()
-        if width_of(names) < self._width:
-            self.store.changes.widen(changes_schema(self._width))
+    def _commit_changes(self) -> None:
+        if not self._changes:
+            return
+        table, schema = self.store.changes, layout.changes_schema(self._width)
+        if self._width > layout.WIDTH and layout.width_of(table.columns()) < self._width:
+            table.widen(schema)
+        table.commit(self._changes, schema)
 
-    def _filled(self, rows: pa.Table, schema: pa.Schema, explicit: bool, deleted: bool) -> pa.Table:
-        """Rows with all columns of a table."""
+    def _complete(
+        self, rows: pa.Table, schema: pa.Schema, explicit: bool, deleted: bool
+    ) -> pa.Table:
+        """Add missing columns: defaults for flags and version, nulls for arguments."""
         count = rows.num_rows
-        given = {
+        defaults = {
             "version": pa.array(np.full(count, self.version, np.int64)),
             "commit": pa.DictionaryArray.from_arrays(
                 pa.array(np.zeros(count, np.int32)), pa.array([self.id])
@@ -271,32 +258,15 @@ class Writer:
             "explicit": pa.array(np.full(count, explicit)),
             "deleted": pa.array(np.full(count, deleted)),
         }
-        known = {*rows.column_names}
-        for name in known - {*schema.names}:
-            if name in arguments(width_of(rows.column_names)):
+        for name in {*rows.column_names} - {*schema.names}:
+            if name in layout.arguments(layout.width_of(rows.column_names)):
                 raise InvalidInput(
-                    "E507", f"there are {self._width} columns of arguments, and no {name}"
+                    "E507", f"the table has {self._width} argument columns, and {name} is not one"
                 )
-        columns = [
-            rows.column(field.name).cast(field.type)
-            if field.name in known
-            else given.get(field.name, pa.nulls(count, field.type))
-            for field in schema
-        ]
-        return pa.table(columns, schema=schema)
-
-    def _refuse_other_version(self, file: DataFile) -> None:
-        found = json.loads(file.stats)
-        for values in (found["minValues"], found["maxValues"]):
-            if values.get("version", self.version) != self.version:
-                raise InvalidInput(
-                    "E507",
-                    f"rows of {file.path} carry version {values['version']},"
-                    f" and version {self.version} is being made",
-                )
+        return parquet.conform(rows, schema, defaults)
 
     def conflict(self) -> OperationFailed:
-        """The error that another writer was faster."""
+        """The error for a commit that lost the race against another writer."""
         newest = self.store.latest()
         if newest > self.base.version:
             other = self.store.commit(newest)
@@ -306,7 +276,22 @@ class Writer:
             text = "another writer has added terms"
         return OperationFailed(
             "E502",
-            f"{text}; this change was made on version {self.base.version}",
-            "open the store again and repeat the change",
+            f"{text}; this change is based on version {self.base.version}",
+            "reopen the store and repeat the change",
             file=str(self.store.path),
         )
+
+
+def _describe(table: Table, names: Sequence[str], version: int | None = None) -> list[DataFile]:
+    """The files that have rows; fail if they carry another version."""
+    files = [parquet.describe(table, name) for name in names]
+    for file in files:
+        stats = json.loads(file.stats)
+        for values in (stats["minValues"], stats["maxValues"]):
+            if version is not None and values.get("version", version) != version:
+                raise InvalidInput(
+                    "E507",
+                    f"rows of {file.path} carry version {values['version']},"
+                    f" but this writer makes version {version}",
+                )
+    return [file for file in files if file.rows]

@@ -42,9 +42,9 @@ class ScatteredEngine(ColumnarEngine):
             for _ in range(relation.arity)
         ]
         others = as_set(self.space.packing.pack(columns, len(keys) + 2))
-        dead = others[~np.isin(others, keys)]
-        runs = _parts(as_set(np.concatenate([keys, dead])), random)
-        return Relation(relation.arity, runs, _parts(dead, random))
+        tombstones = others[~np.isin(others, keys)]
+        runs = _parts(as_set(np.concatenate([keys, tombstones])), random)
+        return Relation(relation.arity, runs, _parts(tombstones, random))
 
 
 def _parts(keys: Keys, random: Random) -> tuple[Run, ...]:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corollary.engines.columnar import dense, kernels, sets, sink
+from corollary.engines.columnar import bit_matrix, collector, kernels, sets
+from corollary.engines.columnar.collector import Projection
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Packing, Run, as_set
-from corollary.engines.columnar.sink import Half
 from corollary.testing import thresholds
 
 small = st.integers(0, 40)
@@ -79,11 +79,11 @@ def test_projections(a: Keys) -> None:
     assert sets.numbers([a], 41, subjects=[a]).tolist() == either
     for spread in (0, 1 << 12) if either else ():  # made and merged, or marked
         with thresholds(head_bitmap_sparsity_limit=spread):
-            both = [Half(Run(a), subjects=True), Half(Run(a), subjects=False)]
-            assert sink.unite([], [], 1, both).keys.tolist() == either
+            both = [Projection(Run(a), subjects=True), Projection(Run(a), subjects=False)]
+            assert collector.unite([], [], 1, both).keys.tolist() == either
             known = [Run(sets.unique(a, np.uint64(32)))]
             left = sorted({*either} - {x for x, _ in halves(a)})
-            assert sink.unite([], [], 1, both, known).keys.tolist() == left
+            assert collector.unite([], [], 1, both, known).keys.tolist() == left
     assert kernels.largest_low(a) == max((y for _, y in halves(a)), default=0)
 
 
@@ -96,9 +96,9 @@ def test_as_set(a: Keys) -> None:
 
 @given(wide_pairs)
 def test_swap(a: Keys) -> None:
-    assert sets.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
+    assert sets.transpose(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
     with thresholds(radix_sort_pairs_minimum=0):
-        assert sets.swap(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
+        assert sets.transpose(a).tolist() == sorted(y << 32 | x for x, y in halves(a))
 
 
 @given(wide_pairs, st.lists(wide, max_size=30).map(array))
@@ -141,16 +141,16 @@ def test_compose(left: Keys, right: Keys) -> None:
 @given(pairs, pairs)
 def test_matrices(left: Keys, right: Keys) -> None:
     ids: npt.NDArray[np.uint32] = np.arange(41, dtype=np.uint32)
-    matrices = [dense.Matrix(41) for _ in range(3)]
+    matrices = [bit_matrix.Matrix(41) for _ in range(3)]
     for matrix, content in zip(matrices, (left, right), strict=False):
-        dense.set_bits(matrix.bits, ids.astype(np.int64), content)
+        bit_matrix.set_bits(matrix.bits, ids.astype(np.int64), content)
         matrix.measure()
-        assert dense.pairs(matrix.bits, ids).tolist() == content.tolist()
+        assert bit_matrix.pairs(matrix.bits, ids).tolist() == content.tolist()
         assert matrix.counts.sum() == len(content)
     a, b, target = matrices
-    instances = dense.or_rows(a.bits, b.bits, b.counts, b.first, b.last, target.bits, 0, 41)
+    instances = bit_matrix.or_rows(a.bits, b.bits, b.counts, b.first, b.last, target.bits, 0, 41)
     both = [(x, z) for x, y in halves(left) for v, z in halves(right) if v == y]
-    assert dense.pairs(target.bits, ids).tolist() == sorted({x << 32 | z for x, z in both})
+    assert bit_matrix.pairs(target.bits, ids).tolist() == sorted({x << 32 | z for x, z in both})
     assert instances == len(both)
 
 

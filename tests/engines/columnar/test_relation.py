@@ -24,7 +24,7 @@ class Sets(RuleBasedStateMachine):
         self.versions: list[tuple[Relation, set[int]]] = [(Relation(1), set())]
 
     def other(self, numbers: list[int], split: int) -> tuple[Relation, set[int]]:
-        """A second relation, of two runs and a few dead keys."""
+        """A second relation, of two runs and a few tombstones."""
         parts = [as_set(np.array(part, np.uint64)) for part in (numbers[:split], numbers[split:])]
         whole = Relation.of(1, parts[0]).union(Relation.of(1, parts[1]))
         gone = set(numbers[::5])
@@ -101,7 +101,7 @@ TestSets = Sets.TestCase
 TestLongRuns = LongRuns.TestCase
 
 
-def test_what_becomes_of_a_run_is_shared() -> None:
+def test_shares_rewritten_runs() -> None:
     first = np.arange(10_000, dtype=np.uint64)
     gone, new = first[::2].copy(), first[::3] + np.uint64(20_000)
     one, two = Relation.of(1, first), Relation.of(1, first)
@@ -136,11 +136,11 @@ def test_many_small_changes(size: int) -> None:
         assert set(came.tolist()) == new - content
         content = (content - gone) | new
         assert relation.keys().tolist() == sorted(content)
-        assert relation.run().swapped.keys.tolist() == sorted(
+        assert relation.run().transposed.keys.tolist() == sorted(
             (key << 32 | key >> 32) & (2**64 - 1) for key in content
         )
         found = layers(relation)
-        kept = set(found.keys.tolist()) - set(found.dead.tolist())
+        kept = set(found.keys.tolist()) - set(found.tombstones.tolist())
         assert kept | set(found.more.tolist()) == content
         assert kept.isdisjoint(found.more.tolist())
         assert len(relation.runs) <= 2 + len(relation) // 2048
@@ -150,7 +150,7 @@ def test_many_small_changes(size: int) -> None:
 def test_few_keys_among_many(many: list[int], few: list[int]) -> None:
     a, b = (np.unique(np.array(part, np.uint64)) for part in (many, few))
     out = np.zeros(len(a) + len(b), np.uint64)
-    assert out[: kernels.merge_few(a, b, out)].tolist() == sorted({*many, *few})
+    assert out[: kernels.merge_by_insertion(a, b, out)].tolist() == sorted({*many, *few})
     assert sets.merge(a, b).tolist() == sorted({*many, *few})
 
 
@@ -165,7 +165,7 @@ def test_a_small_update_shares_the_large_run() -> None:
     assert len(less) == 10**6
 
 
-def test_a_removed_fact_can_come_back() -> None:
+def test_revives_tombstones() -> None:
     large = Relation.of(1, np.arange(100, dtype=np.uint64))
     seven = Relation.of(1, np.array([7], np.uint64))
     again = large.difference(seven).union(seven)

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.engines.columnar.workers import Workers, current
+from corollary.engines.columnar.workers import Workers, current_workers
 from corollary.knowledge_base import KnowledgeBase
 from corollary.lang.program import Program
 from corollary.testing import thresholds
 from tests.dense import compositions
+from tests.effort import scaled
 from tests.engines.columnar.scattered import ScatteredEngine
 from tests.engines.conformance import (
     LAWS,
@@ -29,8 +30,7 @@ from tests.strategies import programs
 
 EVERYTHING_IN_PARTS = {
     "parallel_pairs_minimum": 0,
-    "awake_threads_work_minimum": 0,
-    "asleep_threads_work_minimum": 0,
+    "parallel_work_minimum": 0,
     "parallel_atom_facts_minimum": 1,
     "scanned_rules_limit": 0,
 }
@@ -42,12 +42,13 @@ def test_oracle_threads(program: Program) -> None:
         materialize_agrees_with_the_oracle(partial(ColumnarEngine, threads=2), as_example(program))
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("threads", [1, 2, 17])
 @pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])
 def test_laws_with_tombstones(law: Law, threads: int) -> None:
     """Relations of several runs with tombstones, and more threads than facts."""
 
-    @settings(max_examples=20)
+    @settings(max_examples=scaled(20))
     @given(law.examples)
     def check(case: Any) -> None:
         with thresholds(**EVERYTHING_IN_PARTS, tombstone_ratio=1):
@@ -107,4 +108,4 @@ def test_two_threads_with_one_engine() -> None:
 
 def test_work_within_work_stays_in_its_thread() -> None:
     workers = Workers(2)
-    assert workers.map(lambda at: current().threads, [0, 1]) == [1, 1]
+    assert workers.map(lambda at: current_workers().threads, [0, 1]) == [1, 1]

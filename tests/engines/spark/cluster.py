@@ -16,7 +16,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.evaluate import RoundReport
+from corollary.engines.spark.reports import RoundReport
 from corollary.lang.program import Program
 
 PROGRAM = Program.parse(

@@ -17,9 +17,9 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark import task
-from corollary.engines.spark.base import Workspace
+from corollary.engines.spark.base import SparkRun
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.packing import ARROW, REPORT, Gathering
+from corollary.engines.spark.packing import ARROW, REPORT, ChunkBuffer
 
 Frame = list[list[pa.RecordBatch]]  # partitions
 
@@ -36,24 +36,24 @@ def _rows(frame: Frame, keep: Any) -> Frame:
     ]
 
 
-class InlineWorkspace(Workspace):
+class InlineRun(SparkRun):
     """Chunks in lists."""
 
-    def chunks(self, gathered: Gathering) -> Any:
-        batches = list(gathered.take())
+    def chunks(self, buffer: ChunkBuffer) -> Any:
+        batches = list(buffer.drain())
         return [batches] if batches else None
 
-    def nothing(self) -> Any:
+    def empty(self) -> Any:
         return []
 
-    def exchanged(self, frame: Any) -> Any:
+    def shuffle(self, frame: Any) -> Any:
         rows = [batch for part in _rows(frame, lambda *_: True) for batch in part]
         return [
             [row for row in rows if row.column(0)[0].as_py() == number]
             for number in range(self.partitions)
         ]
 
-    def over(self, frame: Any, function: Any) -> Any:
+    def map_chunks(self, frame: Any, function: Any) -> Any:
         out = []
         for number, part in enumerate(frame):
             real = task.this_partition
@@ -64,26 +64,26 @@ class InlineWorkspace(Workspace):
                 task.this_partition = real
         return out
 
-    def settled(self, frame: Any) -> Any:
+    def checkpoint(self, frame: Any) -> Any:
         reports = [
-            row.column(4)[0].as_py() for part in self.of_kinds(frame, REPORT) for row in part
+            row.column(4)[0].as_py() for part in self.select_kinds(frame, REPORT) for row in part
         ]
         return frame, [json.loads(text) for text in reports]
 
-    def of_kinds(self, frame: Any, *kinds: int) -> Any:
+    def select_kinds(self, frame: Any, *kinds: int) -> Any:
         return _rows(frame, lambda partition, kind: partition >= 0 and kind in kinds)
 
-    def for_driver(self, frame: Any) -> Any:
+    def select_for_driver(self, frame: Any) -> Any:
         return _rows(frame, lambda partition, kind: partition < 0)
 
-    def united(self, frames: Sequence[Any]) -> Any:
+    def union(self, frames: Sequence[Any]) -> Any:
         return [part for frame in frames for part in frame]
 
-    def collected(self, frame: Any) -> Any:
-        return task.all_of(batch for part in frame for batch in part)
+    def collect(self, frame: Any) -> Any:
+        return task.merge_chunks(batch for part in frame for batch in part)
 
-    def collected_by_partition(self, frame: Any) -> Any:
-        return task.by_partition(batch for part in frame for batch in part)
+    def collect_by_partition(self, frame: Any) -> Any:
+        return task.merge_by_partition(batch for part in frame for batch in part)
 
 
 def inline(
@@ -91,8 +91,6 @@ def inline(
 ) -> Engine[Any]:
     """A Spark engine without Spark."""
     engine = SparkEngine(dictionary, ColumnarEngine, small=small, partitions=partitions, **options)
-    workspace = engine.workspace
-    engine.workspace = InlineWorkspace(
-        workspace._start, dictionary, ColumnarEngine, small, partitions
-    )
+    run = engine.run
+    engine.run = InlineRun(run._start, dictionary, ColumnarEngine, run.options)
     return engine

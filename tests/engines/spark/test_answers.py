@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from corollary.core.compile import Condition
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.terms import text_of
-from corollary.engines.spark.answers import Answer, Asked, ByValue, Number, Question, Texts
-from corollary.engines.spark.packing import FRESH, NONE, Gathering, Key, chunks_of
+from corollary.engines.spark.answers import (
+    NumberValues,
+    PartitionByValue,
+    PartitionTexts,
+    RouteQueries,
+    TermQuery,
+    TermResult,
+)
+from corollary.engines.spark.packing import FRESH, NONE, ChunkBuffer, Key, iter_tables
 from corollary.engines.spark.plan import DRIVER, Plan, Source
 from corollary.lang.datatypes import same_value
 from corollary.lang.syntax import IRI, XSD, Constant, Literal
@@ -41,7 +48,7 @@ CONDITIONS = {
 VALUES: Key = (4, NONE, NONE, 1)
 
 
-def exchanged(batches: Iterable[pa.RecordBatch], partitions: int) -> list[list[pa.RecordBatch]]:
+def shuffle(batches: Iterable[pa.RecordBatch], partitions: int) -> list[list[pa.RecordBatch]]:
     parts: list[list[pa.RecordBatch]] = [[] for _ in range(partitions)]
     for batch in batches:
         for at in range(batch.num_rows):
@@ -56,10 +63,10 @@ def answered(terms: list[Constant], dictionary: Dictionary, partitions: int) -> 
     for key, condition in CONDITIONS.items():
         answers = Source("k", key)
         plan.place(answers, 0)
-        asked[key] = Asked(answers, condition.expression)
+        asked[key] = TermQuery(answers, condition.expression)
     values = Source("k", (4, NONE, NONE, 2))
     plan.place(values, 1)
-    asked[VALUES] = Asked(values)
+    asked[VALUES] = TermQuery(values)
     ids = dictionary.encode(terms)
     distinct = np.unique(ids)
     table = pa.record_batch(
@@ -68,25 +75,25 @@ def answered(terms: list[Constant], dictionary: Dictionary, partitions: int) -> 
             "term": dictionary.texts(distinct).cast(pa.string()),
         }
     )
-    questions = Gathering()
+    questions = ChunkBuffer()
     for key in asked:
         questions.add(DRIVER, FRESH, key, ids[:, None])
     numbers = [
         batch
-        for part in exchanged(ByValue(partitions)(iter([table])), partitions)
-        for batch in Number(partitions)(iter(part))
+        for part in shuffle(PartitionByValue(partitions)(iter([table])), partitions)
+        for batch in NumberValues(partitions)(iter(part))
     ]
     together = [
-        *Texts(partitions)(iter([table])),
-        *Question(partitions, frozenset(asked))(questions.take()),
+        *PartitionTexts(partitions)(iter([table])),
+        *RouteQueries(partitions, frozenset(asked))(questions.drain()),
         *numbers,
     ]
     found: dict[Key, list[Ids]] = defaultdict(list)
-    answer = Answer(asked, plan, partitions)
-    for part in exchanged(together, partitions):
-        for _, kind, key, rows in chunks_of(answer(iter(part))):
+    answer = TermResult(asked, plan, partitions)
+    for part in shuffle(together, partitions):
+        for _, kind, key, rows in iter_tables(answer(iter(part))):
             assert kind == FRESH
-            found[plan.placed[key[0]].source.key].append(rows)
+            found[plan.placements[key[0]].source.key].append(rows)
     return {key: np.concatenate(rows) for key, rows in found.items()}
 
 
@@ -97,11 +104,11 @@ def test_tasks_answer_as_the_driver_does(terms: list[Constant], partitions: int)
     found = answered(terms, dictionary, partitions)
     ids = dictionary.encode(terms)
     for key, condition in CONDITIONS.items():
-        expected = Asked(Source("k", key), condition.expression).rows(ids[:, None], dictionary)
+        expected = TermQuery(Source("k", key), condition.expression).rows(ids[:, None], dictionary)
         rows = found.get(key, np.zeros((0, 1), np.uint32))
         assert sorted(rows.ravel().tolist()) == sorted(expected.ravel().tolist())
     numbers = dict(found.get((4, NONE, NONE, 2), np.zeros((0, 2), np.uint32)).tolist())
-    driver = dict(Asked(Source("k", VALUES)).rows(ids[:, None], dictionary).tolist())
+    driver = dict(TermQuery(Source("k", VALUES)).rows(ids[:, None], dictionary).tolist())
     assert numbers.keys() == driver.keys(), "those that have a value"
     known = sorted(numbers)
     for one, two in ((one, two) for one in known for two in known):

@@ -13,7 +13,7 @@ import pytest
 from corollary.lang import reference
 from tests.engines.spark.cluster import PROGRAM
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[3]
 

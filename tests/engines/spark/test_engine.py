@@ -18,7 +18,7 @@ from tests.engines.conformance import decode
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 CHAIN = Program.parse(
     "path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."

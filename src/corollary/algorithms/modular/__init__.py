@@ -1,4 +1,4 @@
-"""Modules: rules of a stratum that an algorithm of their own evaluates."""
+"""Modules: recursive rules of a stratum that a specialized algorithm evaluates."""
 
 from corollary.algorithms.modular.framework import Module
 from corollary.algorithms.modular.recognize import register, registered

@@ -1,14 +1,14 @@
-"""Modules, and Mat-Mod: the recursive rules of a stratum, each module by an algorithm of its own.
+"""Modules, and Mat-Mod: close a stratum's recursive rules, each module by its own algorithm.
 
 Paper: Hu, Motik, Horrocks: Modular Materialisation of Datalog Programs, AAAI 2019, §4.1, Algorithm
 2, Definitions 3–7.
 
-Idea: a module closes its rules in any way that gives what the definitions ask for; what the modules
-derive is exchanged between them until nothing is new. Rules that no module is made for form one
-that is evaluated semi-naively.
+Idea: a module closes its rules in any way that meets the definitions; the modules exchange the
+facts that they derive until nothing is new. The rules outside all specialized modules form one
+semi-naive module.
 
-Invariants: before each round, the facts are closed under every module but for Δ; a module is not
-given what it derived itself.
+Invariants: before each round, the facts are closed under every module but for Δ; a module never
+receives facts that it derived itself.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from corollary.core.engine import Derived, Difference, Engine, F, OnRound
 from corollary.core.statistics import Statistics
 from corollary.core.tables import body_tables, joined
 
-Certain = Callable[[Any], Any]  # those of some facts that are explicit, or have C_nr > 0
+Certain = Callable[[Any], Any]  # selects the facts that are explicit or have C_nr > 0
 
 
 @dataclass(frozen=True)
 class Change(Generic[F]):
-    """What an update does around a module whose rules are the only recursive ones of a stratum."""
+    """The changes around a module, in a stratum whose recursive rules are all in modules."""
 
     before: F  # I
     facts: F  # the new facts of lower strata
     deleted: F  # D \\ A of lower strata
     inserted: F  # A \\ D
-    lost: F  # facts of the module's predicates that others do not give any more
-    gained: F  # facts that others give now, and did not
-    given: F | None = None  # explicit facts, if no others are given
+    lost: F  # facts of the module's predicates that are no longer external
+    gained: F  # facts of the module's predicates that become external
+    explicit: F | None = None  # explicit facts, if all external facts are explicit
 
 
 class Module(Generic[F]):
-    """Some recursive rules, and how to keep facts closed under them: semi-naively, if not said.
+    """Recursive rules with an algorithm that closes facts under them; semi-naive by default.
 
-    `state` is an immutable value that belongs to the facts: it is kept from update to update, and
-    thrown away with an update that fails. None is the state before anything was added.
+    `state` is an immutable value that belongs to the facts: it lives from update to update, and is
+    discarded with an update that fails. None is the state before anything was added.
     """
 
     name: str
@@ -53,8 +53,8 @@ class Module(Generic[F]):
         self.predicates = frozenset(rule.head.predicate for rule in rules)
 
     def with_state(self, state: Any) -> Self:
-        """The same module in another state."""
-        module = type(self).__new__(type(self))  # as `copy` does, which takes longer
+        """Copy the module with another state."""
+        module = type(self).__new__(type(self))  # what `copy` does, but faster
         module.__dict__.update(self.__dict__, state=state)
         return module
 
@@ -62,14 +62,14 @@ class Module(Generic[F]):
         """Add[I, I, Δ]: the least J with Π[I ∪ J : Δ ∪ J] ⊆ I ∪ J, less I (Definition 3)."""
         return engine.close(self.rules, facts, delta, on_round=on_round)
 
-    def give(self, engine: Engine[F], facts: F) -> None:
-        """Tell of facts that are known already, and that others now derive too.
+    def add_external(self, engine: Engine[F], facts: F) -> None:
+        """Mark known facts as external: other rules derive them now too.
 
-        A module that is new where there are facts is told of all of them.
+        A new module over existing facts receives all its external facts this way.
         """
 
-    def take(self, engine: Engine[F], facts: F) -> None:
-        """Tell of facts that stay, but that others do not derive any more."""
+    def remove_external(self, engine: Engine[F], facts: F) -> None:
+        """Unmark external facts: they remain, but other rules no longer derive them."""
 
     def diff(self, engine: Engine[F], facts: F, delta: F, negative: F) -> Derived[F]:
         """Diff[I, Δp, Δn] = Π[I : Δp, Δn] for changes of lower strata (Definition 5)."""
@@ -78,37 +78,37 @@ class Module(Generic[F]):
     def delete(
         self, engine: Engine[F], facts: F, negative: F, delta: F, certain: Certain
     ) -> Derived[F]:
-        """Del[Ip, In, Δ, C_nr]: what must be overdeleted with Δ (Definition 6).
+        """Del[Ip, In, Δ, C_nr]: the facts to overdelete with Δ (Definition 6).
 
-        Δ may have facts that are not in Ip: they were deleted before, and have now lost a
+        Δ may hold facts that are not in Ip: they were deleted before, and have now lost a
         derivation by another module too.
         """
-        found, instances = engine.facts({}), 0
+        overdeleted, instances = engine.facts({}), 0
         delta = delta.intersection(facts)
         while len(delta):
-            step = engine.derive(self.rules, facts, negative=negative, delta=delta)
-            instances += step.instances
+            derived = engine.derive(self.rules, facts, negative=negative, delta=delta)
+            instances += derived.instances
             facts = facts.difference(delta)
-            lost = step.facts.difference(certain(step.facts))
-            found = found.union(lost)
+            lost = derived.facts.difference(certain(derived.facts))
+            overdeleted = overdeleted.union(lost)
             delta = lost.intersection(facts)
-        return Derived(found, instances)
+        return Derived(overdeleted, instances)
 
     def rederive(self, engine: Engine[F], facts: F, deleted: F) -> Derived[F]:
-        """Red: which deleted facts follow from `facts`, in one step or more (Definition 7)."""
-        step = engine.derive(self.rules, facts, heads=deleted)
-        instances, new = step.instances, step.facts
+        """Red: the deleted facts that follow from `facts` in one or more steps (Definition 7)."""
+        derived = engine.derive(self.rules, facts, heads=deleted)
+        instances, new = derived.instances, derived.facts
         total = new
         while len(new):
             facts, deleted = facts.union(new), deleted.difference(new)
-            step = engine.derive(self.rules, facts, delta=new, heads=deleted)
-            instances += step.instances
-            new = step.facts
+            derived = engine.derive(self.rules, facts, delta=new, heads=deleted)
+            instances += derived.instances
+            new = derived.facts
             total = total.union(new)
         return Derived(total, instances)
 
     def support(self, engine: Engine[F], facts: F, goals: F) -> F:
-        """Facts that goals may follow from by these rules, at least those of one proof each."""
+        """Return body facts of the goals by these rules; at least those of one proof per goal."""
         tables = [
             body_tables(support, engine.dictionary, lambda predicate: True)
             for support in engine.support(self.rules, goals, within=facts)
@@ -116,26 +116,25 @@ class Module(Generic[F]):
         return engine.facts(joined(tables))
 
     @property
-    def tells(self) -> bool:
-        """Whether it has an `update` of its own."""
+    def computes_diff(self) -> bool:
+        """Whether the module implements `update`."""
         return type(self).update is not Module.update
 
     @property
-    def given(self) -> F | None:
-        """The facts of the module's predicates that others derived, if it knows them all."""
+    def external(self) -> F | None:
+        """The explicit or otherwise derived facts of its predicates, if the module tracks them."""
         return None
 
     def update(self, engine: Engine[F], change: Change[F]) -> Difference[F] | None:
-        """By what the facts differ after a change, if the module can tell at once.
+        """Compute the diff of the facts directly, without deletion and rederivation.
 
-        Asked only of modules that know what is `given`, if all recursive rules of the stratum are
-        in modules.
+        Called only if all recursive rules of the stratum are in modules that track `external`.
         """
         return None
 
 
 class SemiNaive(Module[F]):
-    """The module of all other rules."""
+    """The module of the rules outside all specialized modules."""
 
     name = "recursive"
 
@@ -148,14 +147,14 @@ def close(
     statistics: Statistics,
     on_round: OnRound | None = None,
     *,
-    found: Sequence[F] | None = None,
+    own_parts: Sequence[F] | None = None,
 ) -> F:
-    """Lines 11–15 of Algorithm 2: what follows from Δ, which the facts hold already.
+    """Lines 11–15 of Algorithm 2: return the consequences of Δ ⊆ `facts`.
 
-    `found` are parts Δᵢ of Δ that the modules have found themselves.
+    `own_parts` are the parts Δᵢ of Δ that the modules derived themselves.
     """
     nothing = engine.facts({})
-    parts = list(found) if found is not None else [nothing for _ in modules]  # Δᵢ
+    parts = list(own_parts) if own_parts is not None else [nothing for _ in modules]  # Δᵢ
     derived = nothing
     while len(delta):
         for at, module in enumerate(modules):
@@ -164,10 +163,10 @@ def close(
             if not len(others):
                 parts[at] = nothing
                 continue
-            done = module.add(engine, facts, others, _after(len(derived), on_round))
-            statistics.count(module.name, done.instances)
-            statistics.rounds += done.rounds
-            parts[at] = done.facts
+            addition = module.add(engine, facts, others, _offset(len(derived), on_round))
+            statistics.count(module.name, addition.instances)
+            statistics.rounds += addition.rounds
+            parts[at] = addition.facts
         # Δ := Δ₁ ∪ … ∪ Δₙ; I := I ∪ Δ
         delta = nothing
         for part in parts:
@@ -179,8 +178,8 @@ def close(
     return derived
 
 
-def _after(derived: int, on_round: OnRound | None) -> OnRound | None:
-    """`on_round` for rounds that come when so many facts were derived."""
+def _offset(derived: int, on_round: OnRound | None) -> OnRound | None:
+    """Wrap `on_round` to add the number of facts that earlier rounds derived."""
     if on_round is None:
         return None
     return lambda round_, new: on_round(round_, derived + new)

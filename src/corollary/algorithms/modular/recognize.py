@@ -1,4 +1,4 @@
-"""Which rules of a stratum form modules; others than ours can be registered."""
+"""Recognize which rules of a stratum form modules; custom recognizers can be registered."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _registered: list[Recognizer] = []
 
 @contextmanager
 def registered(recognizer: Recognizer) -> Iterator[None]:
-    """Ask another recognizer before ours, within a `with` statement.
+    """Register a recognizer, which runs before the built-in one, within a `with` statement.
 
-    A recognizer is given the recursive rules of a stratum, and returns modules for some of them.
+    A recognizer receives the recursive rules of a stratum, and returns modules for some of them.
     """
     register(recognizer)
     try:
@@ -36,26 +36,26 @@ def registered(recognizer: Recognizer) -> Iterator[None]:
 
 
 def register(recognizer: Recognizer) -> None:
-    """Ask another recognizer before ours, from now on; programs that run already do not notice."""
+    """Register a recognizer, which runs before the built-in one, for programs compiled later."""
     _registered.insert(0, recognizer)
 
 
-def recognized(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Module[Any]]:
-    """The modules of recursive rules: by shape, up to names of variables and order of atoms.
+def recognize_modules(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Module[Any]]:
+    """Partition recursive rules into modules, by shape up to variable names and atom order.
 
     >>> from corollary.core.compile import compile_rule
     >>> from corollary.lang.program import Program
     >>> text = "p(?x, ?z) :- p(?y, ?z), p(?x, ?y) . q(?x, ?y) :- p(?x, ?y), q(?y, ?x) ."
     >>> dictionary = Dictionary()
     >>> rules = [compile_rule(rule, dictionary) for rule in Program.parse(text).rules]
-    >>> [module.name for module in recognized(rules, dictionary)]
+    >>> [module.name for module in recognize_modules(rules, dictionary)]
     ['transitive p', 'recursive']
     """
     modules: list[Module[Any]] = []
     others = list(rules)
-    # Where a property or class is a variable, a rule may derive any of them.
+    # A rule with a variable property or class in its head may derive any of them.
     if not any(rule.head.wide for rule in rules):
-        for recognizer in (*_registered, _ours):
+        for recognizer in (*_registered, _recognize_built_in):
             for module in recognizer(others, dictionary):
                 modules.append(module)
                 others = [rule for rule in others if rule not in module.rules]
@@ -64,14 +64,14 @@ def recognized(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Mo
     return modules
 
 
-def _ours(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Module[Any]]:
+def _recognize_built_in(rules: Sequence[CompiledRule], dictionary: Dictionary) -> list[Module[Any]]:
     if len(rules) == 1 and is_linear(rules[0]):
         return [Linear(rules, dictionary)]
     transitive = [rule for rule in rules if is_transitive(rule)]
-    found: list[Module[Any]] = []
+    modules: list[Module[Any]] = []
     for predicate in dict.fromkeys(rule.head.predicate for rule in transitive):
         own = [rule for rule in transitive if rule.head.predicate is predicate]
         symmetric = [r for r in rules if r.head.predicate is predicate and is_symmetric(r)]
         kind = SymmetricTransitive if symmetric else Transitive
-        found.append(kind([*own, *symmetric], dictionary))
-    return found
+        modules.append(kind([*own, *symmetric], dictionary))
+    return modules

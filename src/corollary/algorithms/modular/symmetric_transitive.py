@@ -7,30 +7,30 @@ Idea: R holds all pairs within each connected component of the graph of external
 
 Invariants: `state` (X_R) holds the external facts; R holds all pairs of its components.
 
-Differs from the paper: the components are not kept but found where external facts change
-(`Engine.reconnect`), so that nothing but X_R is kept, and Y_R is what is left of it after deletion.
-As in the transitive module, `update` deletes and adds at once where X_R decides everything: an
-external fact whose ends stay connected changes nothing.
+Differs from the paper: the components are not stored but recomputed where external facts change
+(`Engine.reconnect`), so that X_R is the only state, and Y_R is the rest of it after deletion. As in
+the transitive module, where X_R decides everything `update` computes insertions and deletions at
+once: an external fact whose ends stay connected changes nothing.
 
-Cost: the pairs that come or go, and a search that stops where the ends of a deleted fact meet; the
-rules have an instance for every three nodes.
+Cost: the pairs inserted or deleted, and the external facts of the affected components, read until
+they connect all nodes; the rules themselves have an instance for every three nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corollary.algorithms.modular.framework import Certain, Change
-from corollary.algorithms.modular.transitive import OfExternal, X, Y, is_plain
+from corollary.algorithms.modular.framework import Certain
+from corollary.algorithms.modular.transitive import ClosedExternal, X, Y, is_plain
 from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary
-from corollary.core.engine import Derived, Difference, Engine, F, OnRound
+from corollary.core.engine import Derived, Difference, Engine, F
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Atom, Rule
 
 
-class SymmetricTransitive(OfExternal[F]):
-    """The module of one relation with both rules."""
+class SymmetricTransitive(ClosedExternal[F]):
+    """The module of one symmetric and transitive relation."""
 
     def __init__(self, rules: Sequence[CompiledRule], dictionary: Dictionary) -> None:
         super().__init__(rules, dictionary, "symmetric-transitive")
@@ -41,17 +41,6 @@ class SymmetricTransitive(OfExternal[F]):
         self.connected = self.compiled(Rule(y, (x, edge(X, Y))), Rule(x, (y, edge(X, Y))))
         self.between = self.compiled(Rule(r(X, Y), (edge(X, Y), x)))
 
-    def add(self, engine: Engine[F], facts: F, delta: F, on_round: OnRound | None) -> Derived[F]:
-        """Algorithm 7."""
-        own, external = self.own(delta), self.external(engine)
-        new = own.difference(external)
-        if not len(new):
-            return Derived(new, 0, 0)
-        self.state = external.union(new)
-        known = self.own(facts).difference(own) if len(external) else external
-        found = self._reconnected(engine, external, self.state, new, known)
-        return Derived(found.inserted.difference(facts), found.instances)
-
     def delete(
         self, engine: Engine[F], facts: F, negative: F, delta: F, certain: Certain
     ) -> Derived[F]:
@@ -59,43 +48,37 @@ class SymmetricTransitive(OfExternal[F]):
         own = self.own(delta)
         if not len(own):
             return Derived(own, 0)
-        external = self.external(engine)
+        external = self.x_r(engine)
         pairs = self._pairs(engine, self._near(engine, external, own))
-        found = pairs.inserted.intersection(facts).difference(own)
+        lost = pairs.inserted.intersection(facts).difference(own)
         self.state = external.difference(own)
-        return Derived(found.difference(certain(found)), pairs.instances)
+        return Derived(lost.difference(certain(lost)), pairs.instances)
 
     def rederive(self, engine: Engine[F], facts: F, deleted: F) -> Derived[F]:
-        """Algorithm 9: the components of what is left."""
+        """Algorithm 9: all pairs of the remaining components."""
         own = self.own(deleted)
-        pairs = self._pairs(engine, self._near(engine, self.external(engine), own))
+        pairs = self._pairs(engine, self._near(engine, self.x_r(engine), own))
         return Derived(pairs.inserted.intersection(own), pairs.instances)
 
     def support(self, engine: Engine[F], facts: F, goals: F) -> F:
         """The external facts of the components."""
-        return self._near(engine, self.external(engine), self.own(goals))
-
-    def update(self, engine: Engine[F], change: Change[F]) -> Difference[F]:
-        """Compare the components of X_R before and after."""
-        external = self.external(engine)
-        self.state = external.replaced(change.lost, change.gained, shared=change.given)
-        changed = change.lost.union(change.gained)
-        return self._reconnected(engine, external, self.state, changed, self.own(change.before))
+        return self._near(engine, self.x_r(engine), self.own(goals))
 
     def _near(self, engine: Engine[F], external: F, goals: F) -> F:
-        """The external facts of the components of goals."""
+        """Return the external facts of the components that the goals belong to."""
         edges = self.edges(external)
-        ends = engine.derive(self.ends, self.asked(goals)).facts
+        ends = engine.derive(self.ends, self.goals(goals)).facts
         nodes = ends.union(engine.close(self.connected, ends.union(edges), ends).facts)
         return engine.derive(self.between, nodes.union(edges)).facts
 
     def _pairs(self, engine: Engine[F], external: F) -> Difference[F]:
         nothing = engine.facts({})
-        return self._reconnected(engine, nothing, external, external, nothing)
+        return self.closure_diff(engine, nothing, external, external, nothing)
 
-    def _reconnected(
+    def closure_diff(
         self, engine: Engine[F], before: F, after: F, changed: F, known: F
     ) -> Difference[F]:
+        """The diff of the connected pairs."""
         predicate = self.relation.predicate
         return engine.reconnect(predicate, predicate, before, after, changed=changed, known=known)
 

@@ -3,28 +3,29 @@
 Paper: Hu, Motik, Horrocks: Modular Materialisation of Datalog Programs, AAAI 2019, §5, Algorithms
 4–6.
 
-Idea: facts that others give to the module are *external*; every fact of R is a path of external
-ones. So it is enough to compose external facts with facts of R, which an engine can do by searching
-the graph of external facts, and the instances that compose two paths are never looked at.
+Idea: facts that are explicit or derived by other rules are *external*; every fact of R is a path of
+external facts. So it suffices to compose external facts with facts of R, which an engine does by
+searching the graph of external facts; instances that compose two paths are never considered.
 
 Invariants: `state` (X_R) holds the external facts; R is its transitive closure.
 
 Differs from the paper: the second fact of a composition is external, not the first, so that an
 engine can search from each subject and write its facts in order (0.1 s instead of 0.9 s for 22 M
-facts). Once there are facts, `add` asks the engine by what the closure differs with the new
+facts). Once there are facts, `add` lets the engine compute the diff of the closure for the new
 external facts (`Engine.reclose`), instead of lines 42–47. Where no other recursive rule derives or
-reads R, the external facts decide everything, so that `update` deletes and adds at once, by
-comparing the closures of the old and the new external facts: nothing is overdeleted.
+reads R, the external facts decide everything, so that `update` computes insertions and deletions at
+once from the closures of the old and the new external facts: nothing is overdeleted.
 
 Cost: `update` searches from the subjects that reach a changed external fact.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from corollary.algorithms.modular.framework import Certain, Change, Module
-from corollary.core.compile import CompiledRule, compile_rule, home
+from corollary.core.compile import CompiledRule, compile_rule, narrow_predicate
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Derived, Difference, Engine, F, OnRound
 from corollary.lang.stratify import Predicate
@@ -34,12 +35,12 @@ W, X, Y, Z = (Variable(name) for name in "wxyz")
 
 
 class Relation:
-    """A binary predicate of a rule: how to write atoms of it, of its external facts, of goals."""
+    """The binary predicate R of a module, with relations for its external facts and goals."""
 
     def __init__(self, rule: CompiledRule) -> None:
         self.head = rule.source.head
-        self.predicate = home(self.head)
-        # A space: no relation of a program is named so.
+        self.predicate = narrow_predicate(self.head)
+        # The space keeps the names apart from relations of programs.
         self.external = Predicate(f"EXTERNAL {self.predicate!r}")
         self.goals = Predicate(f"GOAL {self.predicate!r}")
 
@@ -54,7 +55,7 @@ class Relation:
         return Atom(self.external.relation, (subject, object_))
 
     def goal(self, subject: Term, object_: Term) -> Atom:
-        """A fact of R that is asked for."""
+        """A goal: a fact of R to support."""
         return Atom(self.goals.relation, (subject, object_))
 
 
@@ -68,48 +69,77 @@ class OfExternal(Module[F]):
         self._dictionary = dictionary
 
     def compiled(self, *rules: Rule) -> list[CompiledRule]:
-        """Rules of the module's own."""
+        """Compile internal rules of the module."""
         return [compile_rule(rule, self._dictionary) for rule in rules]
 
     @property
-    def given(self) -> F | None:
+    def external(self) -> F | None:
         """X_R."""
-        found: F | None = self.state
-        return found
+        external: F | None = self.state
+        return external
 
-    def give(self, engine: Engine[F], facts: F) -> None:
-        """X_R gets them; R does not change."""
-        self.state = self.external(engine).union(self.own(facts))
+    def add_external(self, engine: Engine[F], facts: F) -> None:
+        """Add facts to X_R; R does not change."""
+        self.state = self.x_r(engine).union(self.own(facts))
 
-    def take(self, engine: Engine[F], facts: F) -> None:
-        """X_R loses them; R does not change."""
-        self.state = self.external(engine).difference(facts)
+    def remove_external(self, engine: Engine[F], facts: F) -> None:
+        """Remove facts from X_R; R does not change."""
+        self.state = self.x_r(engine).difference(facts)
 
     def own(self, facts: F) -> F:
-        """The facts of R."""
+        """Select the facts of R."""
         return facts.only([self.relation.predicate])
 
-    def external(self, engine: Engine[F]) -> F:
+    def x_r(self, engine: Engine[F]) -> F:
         """X_R as facts of R."""
         return self.state if self.state is not None else engine.facts({})
 
     def edges(self, facts: F) -> F:
-        """Facts of R as external facts."""
+        """Rename facts of R to external facts."""
         return facts.renamed(self.relation.predicate, self.relation.external)
 
-    def asked(self, facts: F) -> F:
-        """Facts of R as goals."""
+    def goals(self, facts: F) -> F:
+        """Rename facts of R to goals."""
         return facts.renamed(self.relation.predicate, self.relation.goals)
 
 
-class Transitive(OfExternal[F]):
+class ClosedExternal(OfExternal[F], ABC):
+    """A module whose relation is determined by X_R alone: a closure of it."""
+
+    def add(self, engine: Engine[F], facts: F, delta: F, on_round: OnRound | None) -> Derived[F]:
+        """Algorithms 4 and 7, by the diff of the closure of X_R."""
+        own, external = self.own(delta), self.x_r(engine)
+        new = own.difference(external)
+        if not len(new):
+            return Derived(new, 0, 0)
+        self.state = external.union(new)
+        known = self.own(facts).difference(own) if len(external) else external
+        diff = self.closure_diff(engine, external, self.state, new, known)
+        return Derived(diff.inserted.difference(facts), diff.instances)
+
+    def update(self, engine: Engine[F], change: Change[F]) -> Difference[F]:
+        """Compare the closures of X_R before and after."""
+        external = self.x_r(engine)
+        self.state = external.replaced(change.lost, change.gained, shared=change.explicit)
+        changed = change.lost.union(change.gained)
+        known = self.own(change.before)
+        return self.closure_diff(engine, external, self.state, changed, known)
+
+    @abstractmethod
+    def closure_diff(
+        self, engine: Engine[F], before: F, after: F, changed: F, known: F
+    ) -> Difference[F]:
+        """The diff of the closure of X_R; `known` is the closure of `before`."""
+
+
+class Transitive(ClosedExternal[F]):
     """The module of one transitive relation."""
 
     def __init__(self, rules: Sequence[CompiledRule], dictionary: Dictionary) -> None:
         super().__init__(rules, dictionary, "transitive")
         r, edge, goal = self.relation.atom, self.relation.edge, self.relation.goal
         self.linear = self.compiled(Rule(r(X, Z), (r(X, Y), edge(Y, Z))))
-        self.begun = self.compiled(Rule(r(X, Y), (edge(X, Y), goal(X, Z))))
+        self.first_edges = self.compiled(Rule(r(X, Y), (edge(X, Y), goal(X, Z))))
         self.supported = self.compiled(
             Rule(r(X, Y), (edge(X, Y), goal(X, Z))),
             Rule(r(Y, Z), (edge(Y, Z), goal(X, W), r(X, Y))),
@@ -117,15 +147,11 @@ class Transitive(OfExternal[F]):
 
     def add(self, engine: Engine[F], facts: F, delta: F, on_round: OnRound | None) -> Derived[F]:
         """Algorithm 4."""
-        own, external = self.own(delta), self.external(engine)
-        new = own.difference(external)
-        if not len(new):
-            return Derived(new, 0, 0)
-        self.state = external.union(new)
-        if not len(external):
-            return engine.close(self.linear, facts.union(self.edges(new)), new, on_round=on_round)
-        found = self._reclosed(engine, external, self.state, new, self.own(facts).difference(own))
-        return Derived(found.inserted.difference(facts), found.instances)
+        own = self.own(delta)
+        if len(self.x_r(engine)) or not len(own):
+            return super().add(engine, facts, delta, on_round)
+        self.state = own
+        return engine.close(self.linear, facts.union(self.edges(own)), own, on_round=on_round)
 
     def delete(
         self, engine: Engine[F], facts: F, negative: F, delta: F, certain: Certain
@@ -135,43 +161,37 @@ class Transitive(OfExternal[F]):
         if not len(own):
             return Derived(own, 0)
         # X_R := X_R \ Δ
-        self.state = self.external(engine).difference(own)
+        self.state = self.x_r(engine).difference(own)
         lost = self.edges(own)
         # lines 50–52: paths that end with a deleted fact
         ending = engine.derive(self.linear, self.own(facts).union(lost), delta=lost)
         queue = own.union(ending.facts)
-        # lines 53–57: and go on from there
+        # lines 53–57: and their continuations
         further = engine.close(self.linear, queue.union(self.edges(self.state)), queue)
-        found = queue.union(further.facts).difference(own).intersection(facts)
-        return Derived(found.difference(certain(found)), ending.instances + further.instances)
+        paths = queue.union(further.facts).difference(own).intersection(facts)
+        return Derived(paths.difference(certain(paths)), ending.instances + further.instances)
 
     def rederive(self, engine: Engine[F], facts: F, deleted: F) -> Derived[F]:
         """Algorithm 6."""
         own = self.own(deleted)
-        edges = self.edges(self.external(engine))
-        begun = engine.derive(self.begun, edges.union(self.asked(own)))
-        reached = engine.close(self.linear, begun.facts.union(edges), begun.facts)
-        found = begun.facts.union(reached.facts).intersection(own)
-        return Derived(found, begun.instances + reached.instances)
+        edges = self.edges(self.x_r(engine))
+        first = engine.derive(self.first_edges, edges.union(self.goals(own)))
+        reached = engine.close(self.linear, first.facts.union(edges), first.facts)
+        rederived = first.facts.union(reached.facts).intersection(own)
+        return Derived(rederived, first.instances + reached.instances)
 
     def support(self, engine: Engine[F], facts: F, goals: F) -> F:
-        """The external facts that the subjects reach."""
+        """Return the external facts reachable from the goals' subjects."""
         own = self.own(goals)
         if not len(own):
             return own
-        known = self.own(facts).union(self.edges(self.external(engine))).union(self.asked(own))
+        known = self.own(facts).union(self.edges(self.x_r(engine))).union(self.goals(own))
         return engine.derive(self.supported, known).facts
 
-    def update(self, engine: Engine[F], change: Change[F]) -> Difference[F]:
-        """Compare the closures of X_R before and after."""
-        external = self.external(engine)
-        self.state = external.replaced(change.lost, change.gained, shared=change.given)
-        changed = change.lost.union(change.gained)
-        return self._reclosed(engine, external, self.state, changed, self.own(change.before))
-
-    def _reclosed(
+    def closure_diff(
         self, engine: Engine[F], before: F, after: F, changed: F, known: F
     ) -> Difference[F]:
+        """The diff of the transitive closure."""
         [linear] = self.linear
         return engine.reclose(
             linear,
@@ -194,15 +214,15 @@ class Linear(OfExternal[F]):
         self.edge = [p.predicate for p in rule.body if p.predicate is not rule.head.predicate]
 
     def add(self, engine: Engine[F], facts: F, delta: F, on_round: OnRound | None) -> Derived[F]:
-        """Rounds of `derive`, or what the engine does better."""
-        self.state = self.external(engine).union(self.own(delta))
+        """Close by rounds of `derive`, or by the engine's own algorithm."""
+        self.state = self.x_r(engine).union(self.own(delta))
         return engine.close(self.rules, facts, delta, on_round=on_round)
 
     def update(self, engine: Engine[F], change: Change[F]) -> Difference[F]:
         """Compare the closures of the old and the new facts of both relations."""
-        external = self.external(engine)
-        self.state = external.replaced(change.lost, change.gained, shared=change.given)
-        nothing = engine.facts({})  # what comes and what goes have nothing in common
+        external = self.x_r(engine)
+        self.state = external.replaced(change.lost, change.gained, shared=change.explicit)
+        nothing = engine.facts({})  # insertions and deletions are disjoint
         edges = change.deleted.only(self.edge).replaced(nothing, change.inserted.only(self.edge))
         own = change.lost.replaced(nothing, change.gained)
         [rule] = self.rules
@@ -216,7 +236,7 @@ class Linear(OfExternal[F]):
 
 
 def is_plain(rule: CompiledRule) -> bool:
-    """Whether a rule has nothing but binary atoms of one predicate with different variables."""
+    """Whether all parts of a rule are binary atoms of one predicate with distinct variables."""
     atoms = (rule.head, *rule.body)
     return (
         not (rule.negated or rule.conditions or rule.groupings)
@@ -250,7 +270,7 @@ def _composes(rule: CompiledRule) -> bool:
 
 
 def described(predicate: Predicate) -> str:
-    """The predicate in statistics."""
+    """Return the name of a predicate for statistics."""
     if predicate.property is not None:
         return str(getattr(predicate.property, "value", predicate.property))
     return predicate.relation

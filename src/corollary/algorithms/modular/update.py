@@ -1,329 +1,326 @@
-"""Updates of strata with modules: at once, by DRed^c-Mod, or by Backward/Forward over modules.
+"""Update strata with modules: by direct diffs, DRed^c-Mod, or modular Backward/Forward.
 
 Paper: Hu, Motik, Horrocks: Modular Materialisation of Datalog Programs, AAAI 2019, §4.2, Algorithm
 3; Backward/Forward in the same framework is what the paper leaves as future work.
 
-Idea: deletion goes from module to module as addition does; a module may overdelete and rederive in
-its own way. Facts that are explicit or have nonrecursive derivations are certain, and not deleted.
+Idea: deletion propagates from module to module as addition does; a module may overdelete and
+rederive in its own way. Facts that are explicit or have nonrecursive derivations are certain, and
+are not deleted.
 
-Invariants: before and after an update, a module knows as external all facts of its predicates that
-are explicit or that rules outside of it derive; after `delete` and the rederivation, every module
-is closed under its rules, but for what other modules add.
+Invariants: before and after an update, the external facts of a module are all facts of its
+predicates that are explicit or derived by rules outside it; after `delete` and rederivation, every
+module is closed under its rules, but for facts that other modules add.
 
-Differs from the paper: whether a fact is certain is told by C_nr where the algorithm counts, and
-else by looking for an instance. If all recursive rules of a stratum are in modules, no fact that is
-derived there can give a module another external fact; then `Settled` tells each module what it is
-not given any more, and what it is given, and the module says by what its facts differ.
+Differs from the paper: C_nr decides whether a fact is certain where the algorithm counts, otherwise
+a search for an instance. If all recursive rules of a stratum are in modules, no fact derived there
+can become external to another module; then `DirectDiff` passes each module the external facts that
+it loses and gains, and the module returns the diff of its facts.
 
-The paper gives Δ \\ Δᵢ to a module, which leaves out what it has deleted itself; here it is given
-what others have deleted, so that a fact that both have deleted is not external any more.
+The paper passes Δ \\ Δᵢ to a module, without its own deletions; here a module receives what the
+others deleted, so that a fact that both deleted is no longer external.
 
-`ModularBackwardForward` deletes nothing that has a proof. The consequences of what is deleted, as
-the modules' Del finds them, are *checked*: backward chaining by the modules' `support` collects
+`ModularBackwardForward` deletes nothing that has a proof. The consequences of deleted facts, as the
+modules' Del computes them, are *checked*: backward chaining by the modules' `support` collects
 facts that could prove them, up to certain ones, and the modules close the certain facts among these
-(Mat-Mod); what is in the result is proved, and the others are deleted. This takes all candidates of
-a round together, and finds every proof instead of stopping at the first.
+(Mat-Mod); facts in the result are proved, the others are deleted. This checks all candidates of a
+round together, and finds every proof instead of stopping at the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Generic
 
 from corollary.algorithms.modular.framework import Change, Module, SemiNaive, close
-from corollary.algorithms.step import Removal, Step
-from corollary.algorithms.strata import CompiledStratum, competing_rules
-from corollary.core.compile import CompiledRule
+from corollary.algorithms.strata import competing_rules
+from corollary.algorithms.stratum import Algorithm, Removal, StratumUpdate
 from corollary.core.engine import F
 from corollary.lang.stratify import Predicate
 
 
-class Settled(Generic[F]):
-    """A stratum whose recursive rules are all in modules that can tell the difference."""
+class ModularAlgorithm(Algorithm[F]):
+    """An algorithm over the modules of a stratum, whose states it changes."""
 
     def __init__(self, modules: Sequence[Module[F]]) -> None:
         self.modules = modules
-        self._inserted: F | None = None
 
-    def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
-        """Find what the stratum loses, and what it gains."""
-        losing, gaining = step.lost_below(), step.gained_below()
-        deleted = inserted = step.nothing
+
+class DirectDiff(ModularAlgorithm[F]):
+    """Update a stratum whose recursive rules are all in modules that compute their diff."""
+
+    _inserted: F
+
+    def delete(self, update: StratumUpdate[F]) -> Generator[int, None, Removal[F]]:
+        """Compute the facts that the stratum loses and gains."""
+        losing, gaining = update.lost_below(), update.gained_below()
+        deleted = inserted = update.nothing
         closed = frozenset[Predicate]().union(*(module.predicates for module in self.modules))
-        if not closed >= step.stratum.predicates:
+        if not closed >= update.stratum.predicates:
             # Coarse strata may have predicates without recursive rules.
             deleted = losing.without(closed)
-            deleted = deleted.difference(step.certain(deleted))
-            inserted = gaining.without(closed).difference(step.facts)
-        # Then all that is given is explicit.
-        alone = len(self.modules) == 1 and not step.stratum.nonrecursive
-        left: F | None = None
+            deleted = deleted.difference(update.certain(deleted))
+            inserted = gaining.without(closed).difference(update.facts)
+        # A lone module without nonrecursive rules has explicit facts as its only external ones.
+        alone = len(self.modules) == 1 and not update.stratum.nonrecursive
+        remaining: F | None = None
         for module in self.modules:
-            given = module.given
-            if given is None:
-                given = step.nothing
-            lost = losing.only(module.predicates).intersection(given)
+            external = module.external
+            if external is None:
+                external = update.nothing
+            lost = losing.only(module.predicates).intersection(external)
             change = Change(
-                step.before,
-                step.facts,
-                step.deleted,
-                step.inserted,
-                lost.difference(step.certain(lost)),
-                gaining.only(module.predicates).difference(given),
-                step.explicit if alone else None,
+                update.before,
+                update.facts,
+                update.deleted,
+                update.inserted,
+                lost.difference(update.certain(lost)),
+                gaining.only(module.predicates).difference(external),
+                update.explicit if alone else None,
             )
-            found = module.update(step.engine, change)
-            assert found is not None, "such modules can tell"
-            step.statistics.count(module.name, found.instances)
+            diff = module.update(update.engine, change)
+            assert diff is not None, "the module computes its diff"
+            update.statistics.count(module.name, diff.instances)
             if (
-                found.facts is not None
+                diff.facts is not None
                 and len(self.modules) == 1
                 and not len(deleted) + len(inserted)
             ):
-                left = step.facts.without(module.predicates).union(found.facts)
-            deleted, inserted = deleted.union(found.deleted), inserted.union(found.inserted)
+                remaining = update.facts.without(module.predicates).union(diff.facts)
+            deleted, inserted = deleted.union(diff.deleted), inserted.union(diff.inserted)
         self._inserted = inserted
-        step.statistics.rounds += 1
-        if left is None:
-            left = step.facts.replaced(deleted, inserted)
+        update.statistics.rounds += 1
+        if remaining is None:
+            remaining = update.facts.replaced(deleted, inserted)
         yield 0
-        return Removal(deleted, step.nothing, left)
+        return Removal(deleted, update.nothing, remaining)
 
-    def insert(self, step: Step[F], rederived: F) -> F:
-        """What was found, and is there already."""
-        assert self._inserted is not None, "`delete` comes before"
+    def insert(self, update: StratumUpdate[F], rederived: F) -> F:
+        """Return the insertions, which `delete` has already applied."""
         return self._inserted
 
 
-class Begun(Generic[F]):
-    """The same for modules that are new, and have no state: all is derived anew."""
+class Rebuild(ModularAlgorithm[F]):
+    """Rematerialize a stratum whose modules have no state yet."""
 
-    def __init__(self, modules: Sequence[Module[F]]) -> None:
-        self.modules = modules
-        self._facts: F | None = None
+    _facts: F
 
-    def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
-        """Close what others give; what is not in the result is lost."""
-        step.lost_below()
-        step.gained_below()
-        below = step.facts.without(step.stratum.predicates)
-        given = step.only_own(step.explicit)
-        if step.stratum.seeding:
-            derived = step.engine.derive(step.stratum.seeding, below)
-            given = given.union(step.count("nonrecursive", derived).facts)
+    def delete(self, update: StratumUpdate[F]) -> Generator[int, None, Removal[F]]:
+        """Close the external facts; facts outside the closure are lost."""
+        update.lost_below()
+        update.gained_below()
+        below = update.facts.without(update.stratum.predicates)
+        seeds = update.only_own(update.explicit)
+        if update.stratum.seeding:
+            derived = update.engine.derive(update.stratum.seeding, below)
+            seeds = seeds.union(update.count("nonrecursive", derived).facts)
         yield 0
-        found = close(self.modules, step.engine, below.union(given), given, step.statistics)
-        self._facts = given.union(found)
-        return Removal(step.only_own(step.facts).difference(self._facts), step.nothing)
+        closure = close(self.modules, update.engine, below.union(seeds), seeds, update.statistics)
+        self._facts = seeds.union(closure)
+        return Removal(update.only_own(update.facts).difference(self._facts), update.nothing)
 
-    def insert(self, step: Step[F], rederived: F) -> F:
-        """Add what the stratum did not have."""
-        assert self._facts is not None, "`delete` comes before"
-        new = self._facts.difference(step.facts)
-        step.facts = step.facts.union(new)
+    def insert(self, update: StratumUpdate[F], rederived: F) -> F:
+        """Insert the facts that are new to the stratum."""
+        new = self._facts.difference(update.facts)
+        update.facts = update.facts.union(new)
         return new
 
 
-class ModularDRed(Generic[F]):
-    """DRed^c-Mod; without counters, nonrecursive derivations are looked for."""
+class ModularDRed(ModularAlgorithm[F]):
+    """DRed^c-Mod; without counters, it searches for nonrecursive derivations."""
 
-    def __init__(self, modules: Sequence[Module[F]]) -> None:
-        self.modules = modules
-        self._given: F  # from below
-        self._rederived: list[F] = []  # by each module
+    _gained: F  # from lower strata
+    _rederived: list[F]  # per module
 
-    def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
+    def delete(self, update: StratumUpdate[F]) -> Generator[int, None, Removal[F]]:
         """Procedures OVERDELETE, and lines 33–34 of REDERIVE-INSERT."""
-        self._given = given_to(self.modules, step)
-        modules = kept(self.modules, step)
-        delta = losses(modules, step)
-        given = [delta for _ in modules]  # Δ \\ Δᵢ
-        overdeleted = step.nothing
+        self._gained = gain_from_below(self.modules, update)
+        modules = old_modules(self.modules, update)
+        delta = losses(modules, update)
+        deltas = [delta for _ in modules]  # Δ \\ Δᵢ
+        overdeleted = update.nothing
         while len(delta):
-            surviving = step.surviving.difference(overdeleted)
-            parts = consequences(modules, step, surviving, given)
+            surviving = update.surviving.difference(overdeleted)
+            parts = consequences(modules, update, surviving, deltas)
             overdeleted = overdeleted.union(delta)
-            # What a module has deleted itself, and another one too, is not external any more.
-            given = [union(step, parts[:at] + parts[at + 1 :]) for at in range(len(parts))]
-            delta = union(step, parts)
-            step.statistics.rounds += 1
+            # A fact that a module and another one both deleted is no longer external.
+            deltas = [union(update, parts[:at] + parts[at + 1 :]) for at in range(len(parts))]
+            delta = union(update, parts)
+            update.statistics.rounds += 1
             yield 0
-        step.statistics.consider("overdeleted", len(overdeleted))
-        rederived = step.nothing
-        self._rederived = [step.nothing for _ in self.modules]
+        update.statistics.consider("overdeleted", len(overdeleted))
+        rederived = update.nothing
+        self._rederived = [update.nothing for _ in self.modules]
         if len(overdeleted):
-            left = step.facts.difference(overdeleted)
+            remaining = update.facts.difference(overdeleted)
             for at, module in enumerate(self.modules):
-                done = module.rederive(step.engine, left, overdeleted)
-                step.statistics.count(module.name, done.instances)
-                self._rederived[at] = done.facts
-                rederived = rederived.union(done.facts)
+                derived = module.rederive(update.engine, remaining, overdeleted)
+                update.statistics.count(module.name, derived.instances)
+                self._rederived[at] = derived.facts
+                rederived = rederived.union(derived.facts)
         return Removal(overdeleted, rederived)
 
-    def insert(self, step: Step[F], rederived: F) -> F:
+    def insert(self, update: StratumUpdate[F], rederived: F) -> F:
         """Lines 32, 35–40."""
-        return insert(self.modules, step, self._given.union(rederived), self._rederived)
+        return insert(self.modules, update, self._gained.union(rederived), self._rederived)
 
 
-class ModularBackwardForward(Generic[F]):
-    """Backward/Forward over modules, with a counter or without."""
+class ModularBackwardForward(ModularAlgorithm[F]):
+    """Backward/Forward over modules, with or without a counter."""
 
-    def __init__(self, modules: Sequence[Module[F]]) -> None:
-        self.modules = modules
-        self._given: F  # from below
+    _gained: F  # from lower strata
 
-    def delete(self, step: Step[F]) -> Generator[int, None, Removal[F]]:
-        """Delete what has no proof; then look at what followed from it."""
-        self._given = given_to(self.modules, step)
-        modules = kept(self.modules, step)
-        new = losses(modules, step, phase="deletion propagation")
-        deleted = proved = seen = step.nothing
+    def delete(self, update: StratumUpdate[F]) -> Generator[int, None, Removal[F]]:
+        """Delete facts without a proof; then check their consequences."""
+        self._gained = gain_from_below(self.modules, update)
+        modules = old_modules(self.modules, update)
+        new = losses(modules, update, phase="deletion propagation")
+        deleted = proved = seen = update.nothing
         while len(new):
             seen = seen.union(new)
-            proved = proved.union(self._proved(step, new, deleted))
-            gone = new.difference(proved)
-            if not len(gone):
+            proved = proved.union(self._prove(update, new, deleted))
+            unproved = new.difference(proved)
+            if not len(unproved):
                 break
-            surviving = step.surviving.difference(deleted)
-            parts = consequences(modules, step, surviving, [gone for _ in modules])
-            deleted = deleted.union(gone)
-            new = union(step, parts).difference(deleted).difference(proved)
-            new = new.difference(step.certain(new))
-            step.statistics.rounds += 1
+            surviving = update.surviving.difference(deleted)
+            parts = consequences(modules, update, surviving, [unproved for _ in modules])
+            deleted = deleted.union(unproved)
+            new = union(update, parts).difference(deleted).difference(proved)
+            new = new.difference(update.certain(new))
+            update.statistics.rounds += 1
             yield 0
-        self._take(step, seen.difference(deleted), step.facts.difference(deleted))
-        return Removal(deleted, step.nothing)
+        self._remove_external(update, seen.difference(deleted), update.facts.difference(deleted))
+        return Removal(deleted, update.nothing)
 
-    def _take(self, step: Step[F], proved: F, left: F) -> None:
-        """Facts that stay for the module's own rules alone are not external."""
-        for module, others in rivals(self.modules, step.stratum):
+    def _remove_external(self, update: StratumUpdate[F], proved: F, remaining: F) -> None:
+        """Unmark facts that only the module's own rules still derive."""
+        for module in self.modules:
+            competing = competing_rules(module, update.stratum.recursive)
             own = proved.only(module.predicates)
-            own = own.difference(step.certain(own))
-            own = own.difference(step.supported(own, left, others, "rederivation"))
+            own = own.difference(update.certain(own))
+            own = own.difference(update.supported(own, remaining, competing, "rederivation"))
             if len(own):
-                module.take(step.engine, own)
+                module.remove_external(update.engine, own)
 
-    def _proved(self, step: Step[F], goals: F, deleted: F) -> F:
-        """Those goals that follow from certain facts and lower strata."""
-        left = step.facts.difference(deleted)
-        checked = certain = step.nothing
+    def _prove(self, update: StratumUpdate[F], goals: F, deleted: F) -> F:
+        """Return the goals that follow from certain facts and lower strata."""
+        remaining = update.facts.difference(deleted)
+        checked = certain = update.nothing
         open_ = goals
         while len(open_):
             checked = checked.union(open_)
-            sure = step.certain(open_)
+            sure = update.certain(open_)
             certain = certain.union(sure)
             open_ = open_.difference(sure)
-            found = step.nothing
+            support = update.nothing
             for module in self.modules:
-                found = found.union(module.support(step.engine, left, open_))
-            open_ = step.only_own(found).intersection(left).difference(checked)
-        step.statistics.consider("checked", len(checked))
-        below = step.facts.without(step.stratum.predicates)
-        once = [rule for rule in step.stratum.recursive if rule.reads_wide]
-        if once:  # such rules read lower strata by the same atoms
-            derived = step.engine.derive(once, below.union(certain), heads=checked)
-            certain = certain.union(step.count("saturation", derived).facts)
+                support = support.union(module.support(update.engine, remaining, open_))
+            open_ = update.only_own(support).intersection(remaining).difference(checked)
+        update.statistics.consider("checked", len(checked))
+        below = update.facts.without(update.stratum.predicates)
+        once = [rule for rule in update.stratum.recursive if rule.reads_wide]
+        if once:  # such rules read lower strata through the same atoms
+            derived = update.engine.derive(once, below.union(certain), heads=checked)
+            certain = certain.union(update.count("saturation", derived).facts)
         fresh = [module.with_state(None) for module in self.modules]
         true = below.union(certain)
-        found = close(fresh, step.engine, true, certain, step.statistics)
-        return certain.union(found).intersection(goals)
+        closure = close(fresh, update.engine, true, certain, update.statistics)
+        return certain.union(closure).intersection(goals)
 
-    def insert(self, step: Step[F], rederived: F) -> F:
+    def insert(self, update: StratumUpdate[F], rederived: F) -> F:
         """As DRed^c-Mod."""
-        nothing = [step.nothing for _ in self.modules]
-        return insert(self.modules, step, self._given, nothing)
+        nothing = [update.nothing for _ in self.modules]
+        return insert(self.modules, update, self._gained, nothing)
 
 
-def kept(modules: Sequence[Module[F]], step: Step[F]) -> list[Module[F]]:
-    """The modules for deletion: added rules had no instances."""
+def old_modules(modules: Sequence[Module[F]], update: StratumUpdate[F]) -> list[Module[F]]:
+    """Return the modules for deletion, without added rules: these had no instances."""
     return [
-        SemiNaive([rule for rule in module.rules if rule not in step.added_rules])
+        SemiNaive([rule for rule in module.rules if rule not in update.added_rules])
         if isinstance(module, SemiNaive)
         else module
         for module in modules
     ]
 
 
-def losses(modules: Sequence[Module[F]], step: Step[F], *, phase: str = "overdeletion") -> F:
+def losses(
+    modules: Sequence[Module[F]], update: StratumUpdate[F], *, phase: str = "overdeletion"
+) -> F:
     """Lines 22–25: facts that lose an instance to lower strata, and are not certain."""
-    delta = step.lost_below(phase=phase)
+    delta = update.lost_below(phase=phase)
     for module in modules:
-        found = module.diff(step.engine, step.before, step.deleted, step.inserted)
-        step.statistics.count(module.name, found.instances)
-        delta = delta.union(found.facts)
-    return delta.difference(step.certain(delta))
+        derived = module.diff(update.engine, update.before, update.deleted, update.inserted)
+        update.statistics.count(module.name, derived.instances)
+        delta = delta.union(derived.facts)
+    return delta.difference(update.certain(delta))
 
 
 def consequences(
-    modules: Sequence[Module[F]], step: Step[F], surviving: F, given: Sequence[F]
+    modules: Sequence[Module[F]], update: StratumUpdate[F], surviving: F, deltas: Sequence[F]
 ) -> list[F]:
     """Lines 27–28: Δᵢ := Del[I \\ (D \\ A), I ∪ A, Δ \\ Δᵢ, C_nr]."""
-    out = []
-    for module, delta in zip(modules, given, strict=True):
-        done = module.delete(step.engine, surviving, step.ever, delta, step.certain)
-        step.statistics.count(module.name, done.instances)
-        out.append(done.facts)
-    return out
+    parts = []
+    for module, delta in zip(modules, deltas, strict=True):
+        overdeleted = module.delete(update.engine, surviving, update.ever, delta, update.certain)
+        update.statistics.count(module.name, overdeleted.instances)
+        parts.append(overdeleted.facts)
+    return parts
 
 
-def given_to(modules: Sequence[Module[F]], step: Step[F]) -> F:
-    """Line 32: what is given from below. Facts among it that are known become external now.
+def gain_from_below(modules: Sequence[Module[F]], update: StratumUpdate[F]) -> F:
+    """Line 32: return the facts gained from lower strata; mark known ones as external.
 
-    They are certain from here on, so that they are not deleted, and may prove others.
+    These are certain from here on: they are not deleted, and may prove others.
     """
-    given = step.gained_below()
-    known = given.intersection(step.facts)
+    gained = update.gained_below()
+    known = gained.intersection(update.facts)
     for module in modules:
         own = known.only(module.predicates)
         if len(own):
-            module.give(step.engine, own)
-    return given
+            module.add_external(update.engine, own)
+    return gained
 
 
-def insert(modules: Sequence[Module[F]], step: Step[F], delta: F, parts: Sequence[F]) -> F:
+def insert(
+    modules: Sequence[Module[F]], update: StratumUpdate[F], delta: F, parts: Sequence[F]
+) -> F:
     """Lines 35–40; `parts` of Δ were rederived by the modules themselves."""
-    new = delta.difference(step.facts)
-    step.facts = step.facts.union(new)
-    # With what is rederived: instances of that and of changes below are nobody's consequences.
-    found_below = step.nothing
+    new = delta.difference(update.facts)
+    update.facts = update.facts.union(new)
+    # Over the rederived facts too: no other step covers instances that join them with changes of
+    # lower strata.
+    from_below = update.nothing
     for module in modules:
-        found = module.diff(step.engine, step.facts, step.inserted, step.deleted)
-        step.statistics.count(module.name, found.instances)
-        found_below = found_below.union(found.facts)
-    added = [rule for rule in step.stratum.recursive if rule in step.added_rules]
+        derived = module.diff(update.engine, update.facts, update.inserted, update.deleted)
+        update.statistics.count(module.name, derived.instances)
+        from_below = from_below.union(derived.facts)
+    added = [rule for rule in update.stratum.recursive if rule in update.added_rules]
     if added:
-        found = step.count("insertion", step.engine.derive(added, step.facts))
-        found_below = found_below.union(found.facts)
-    more = found_below.difference(step.facts)
-    step.facts = step.facts.union(more)
+        derived = update.count("insertion", update.engine.derive(added, update.facts))
+        from_below = from_below.union(derived.facts)
+    more = from_below.difference(update.facts)
+    update.facts = update.facts.union(more)
     delta = new.union(more)
-    derived = close(modules, step.engine, step.facts, delta, step.statistics, found=parts)
-    step.facts = step.facts.union(derived)
-    delta = delta.union(derived)
-    for at, (module, others) in enumerate(rivals(modules, step.stratum)):
-        # What others rederived, or derive now, is external, known to the module or not.
-        found = step.engine.derive(
-            others,
-            step.facts,
-            delta=step.inserted.union(delta),
-            negative_delta=step.deleted,
+    closure = close(modules, update.engine, update.facts, delta, update.statistics, own_parts=parts)
+    update.facts = update.facts.union(closure)
+    delta = delta.union(closure)
+    for at, module in enumerate(modules):
+        # Facts that others rederived, or derive now, are external, known to the module or not.
+        derived = update.engine.derive(
+            competing_rules(module, update.stratum.recursive),
+            update.facts,
+            delta=update.inserted.union(delta),
+            negative_delta=update.deleted,
         )
-        step.count("external", found)
-        given = found.facts.union(union(step, [*parts[:at], *parts[at + 1 :]]))
-        module.give(step.engine, given.only(module.predicates).intersection(step.facts))
+        update.count("external", derived)
+        external = derived.facts.union(union(update, [*parts[:at], *parts[at + 1 :]]))
+        module.add_external(
+            update.engine, external.only(module.predicates).intersection(update.facts)
+        )
     return delta
 
 
-def rivals(
-    modules: Sequence[Module[F]], stratum: CompiledStratum
-) -> list[tuple[Module[F], list[CompiledRule]]]:
-    """For each module the recursive rules outside that derive the same predicates."""
-    return [(module, competing_rules(module, stratum.recursive)) for module in modules]
-
-
-def union(step: Step[F], parts: Sequence[F]) -> F:
+def union(update: StratumUpdate[F], parts: Sequence[F]) -> F:
     """Δ₁ ∪ … ∪ Δₙ."""
-    found = step.nothing
+    facts = update.nothing
     for part in parts:
-        found = found.union(part)
-    return found
+        facts = facts.union(part)
+    return facts

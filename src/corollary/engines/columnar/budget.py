@@ -1,8 +1,8 @@
-"""Limits for memory and facts, and how threads that work for others are stopped.
+"""Memory and fact limits, and cooperative cancellation of worker threads.
 
-Memory is asked for before anything large is allocated. Facts are counted where derived facts are
-collected (`sink`). Work in pieces calls `checkpoint` before each piece, so that a thread ends soon
-after another one that works for the same caller has failed or was interrupted.
+Large allocations reserve memory first. Facts are counted where derived facts are collected
+(`collector`). Work in pieces calls `checkpoint` before each piece, so that a thread ends soon after
+another thread of the same caller has failed or was interrupted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MEMORY = Path("/proc/meminfo")
 
 
 class Cancelled(BaseException):
-    """Another thread has failed, so that the work of this one is no longer needed."""
+    """Another thread has failed, so the work of this one is no longer needed."""
 
 
 class _Local(threading.local):
@@ -33,7 +33,7 @@ _local = _Local()
 
 
 def checkpoint() -> None:
-    """Raise `Cancelled` if the work that this thread takes part in has ended elsewhere."""
+    """Raise `Cancelled` if another thread has ended the work that this thread belongs to."""
     stop = _local.stop
     if stop is not None and stop.is_set():
         raise Cancelled
@@ -41,7 +41,7 @@ def checkpoint() -> None:
 
 @contextmanager
 def cancelled_by(stop: threading.Event) -> Iterator[None]:
-    """Let an event end the work inside at its next checkpoint."""
+    """Cancel the work inside at its next checkpoint once an event is set."""
     before, _local.stop = _local.stop, stop
     try:
         yield
@@ -50,7 +50,7 @@ def cancelled_by(stop: threading.Event) -> Iterator[None]:
 
 
 class Budget:
-    """How many bytes the process may use, and how many facts there may be; None is no limit.
+    """Limits on the bytes that the process uses and on the number of facts; None means no limit.
 
     >>> Budget(None).reserve(10**15, "a large join")
     """
@@ -59,37 +59,37 @@ class Budget:
         self.limit = limit
         self.facts = facts
 
-    def refuse_more(self, facts: int) -> None:
+    def check_fact_limit(self, facts: int) -> None:
         """Fail if there are more facts than the limit allows."""
         if self.facts is not None and facts > self.facts:
             raise LimitReached(f"--limit-facts {self.facts}")
 
     def reserve(self, more: int, purpose: str) -> None:
-        """Fail if `more` bytes would go beyond the limit, or if the work is no longer needed."""
+        """Fail if `more` bytes would exceed the limit, or if the work is no longer needed."""
         checkpoint()
         if self.limit is None:
             return
-        used = resident()
+        used = resident_memory()
         if used + more > self.limit:
             raise OperationFailed(
                 "E406",
-                f"{purpose} needs about {readable(more)} more, but {readable(used)} of the"
-                f" {readable(self.limit)} that --limit-memory allows are in use",
+                f"{purpose} needs about {format_bytes(more)} more, but {format_bytes(used)} of the"
+                f" {format_bytes(self.limit)} that --limit-memory allows are in use",
                 "raise the limit, or use --engine spark",
             )
 
     def available(self) -> int:
-        """The bytes that the process may still use, by the limit and by what the system has.
+        """Return the bytes that the process may still use, given the limit and the free memory.
 
         >>> Budget(0).available()
         0
         """
         free = available_memory()
-        return free if self.limit is None else max(0, min(free, self.limit - resident()))
+        return free if self.limit is None else max(0, min(free, self.limit - resident_memory()))
 
 
 def available_memory() -> int:
-    """The bytes that the system can give without swapping (where it does not tell: half of all)."""
+    """Return the bytes available without swapping; half of all memory if the system cannot say."""
     try:
         fields = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
         return int(fields["MemAvailable"].split()[0]) * 1024
@@ -97,8 +97,8 @@ def available_memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
-def resident() -> int:
-    """The bytes of memory that the process uses now (where the system does not tell: at most)."""
+def resident_memory() -> int:
+    """Return the resident bytes of the process; their peak if the system reports nothing else."""
     try:
         return int(_STATUS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -106,10 +106,10 @@ def resident() -> int:
         return peak if sys.platform == "darwin" else peak * 1024
 
 
-def readable(size: float) -> str:
-    """Bytes for people.
+def format_bytes(size: float) -> str:
+    """Format a number of bytes for display.
 
-    >>> readable(3 * 2**30)
+    >>> format_bytes(3 * 2**30)
     '3.0 GiB'
     """
     for unit in ("bytes", "KiB", "MiB"):

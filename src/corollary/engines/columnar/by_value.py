@@ -1,7 +1,7 @@
-"""Joins by value: `p(?x), q(?y), FILTER(sameValue(?x, ?y))` without looking at every pair.
+"""Joins by literal value: `p(?x), q(?y), FILTER(sameValue(?x, ?y))` without a cross product.
 
-Such a filter is all that links the two atoms, so that the rows of the second atom are sorted by the
-values of its terms, and each row of the table finds those with its value. The filter still decides.
+If such a filter is the only link between two atoms, the rows of the second atom are sorted by the
+values of its terms, and each row of the table looks up its value. The filter is still evaluated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Numbers = npt.NDArray[np.int64]
 def link(
     arguments: tuple[Argument, ...], bound: set[int], conditions: Sequence[Condition]
 ) -> tuple[int, int] | None:
-    """A variable with values, and one of an atom without any, that a filter wants to be equal.
+    """Return the bound and the free variable that a filter equates, if nothing else links the atom.
 
     >>> link((1,), {0}, [Condition(("sameValue", (0, 1)), (0, 1))])
     (0, 1)
@@ -37,22 +37,22 @@ def link(
     return None
 
 
-class ByValue:
-    """Rows in the order of the values of one of their columns."""
+class ValueIndex:
+    """Rows sorted by the value of one column."""
 
     def __init__(self, column: Ids, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        numbers = self._numbered(column)
+        numbers = self._value_numbers(column)
         self.order: Numbers = np.argsort(numbers, kind="stable")
         self._sorted = numbers[self.order]
 
     def ranges(self, column: Ids) -> tuple[Numbers, Numbers]:
-        """For each term, where the rows with its value begin and end in the order."""
-        numbers = self._numbered(column)
+        """Return, for each term, the range of sorted rows with its value."""
+        numbers = self._value_numbers(column)
         low = np.searchsorted(self._sorted, numbers, side="left")
         high = np.searchsorted(self._sorted, numbers, side="right")
         high[numbers == NO_VALUE] = low[numbers == NO_VALUE]
         return low, high
 
-    def _numbered(self, column: Ids) -> Numbers:
+    def _value_numbers(self, column: Ids) -> Numbers:
         return Literals.of(self._dictionary).values(column, self._dictionary)

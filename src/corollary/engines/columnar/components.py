@@ -1,12 +1,10 @@
-"""By what the pairs of connected components differ when edges come and go.
+"""Incremental maintenance of connected components: the pairs gained and lost.
 
-All pairs of nodes of a component are facts, so that whoever knows the components knows the facts.
-If few edges change, the ends of those that go are searched from side by side, without them: if the
-searches meet, nothing is lost, and else the smaller part is complete when its search ends; the rest
-of the component is read off the known pairs. If many change, the components of all old and all new
-edges are found anew.
+All pairs of nodes of a component are facts, so the components determine the facts. If few edges
+change, only the components that contain their ends are computed again, from the old and the new
+edges: the known pairs list their nodes. If many edges change, all components are.
 
-A component is named by a number above 0; 0 stands for nodes without edges, which are in none.
+A component has a positive number; 0 marks nodes without edges, which are in no component.
 """
 
 from __future__ import annotations
@@ -14,194 +12,113 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.ids import missing_in
 from corollary.core.jit import compiled, inlined
 from corollary.engines.columnar.budget import Budget
+from corollary.engines.columnar.closure_diff import PairChanges
 from corollary.engines.columnar.kernels import Keys
-from corollary.engines.columnar.layers import first, layers, lower, turned
-from corollary.engines.columnar.relation import EMPTY, HIGH, LOW, Relation, as_set
-from corollary.engines.columnar.reroute import Difference
+from corollary.engines.columnar.relation import (
+    EMPTY,
+    HIGH,
+    LOW,
+    Relation,
+    as_set,
+    merge_keys,
+    nodes_of,
+)
 from corollary.engines.columnar.tuning import tuning
 
 Ids = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.int64]
-Touched = tuple[Ids, Ids, Ids, int]  # nodes in order, their old and new components, edges met
 
 
-def differ(
+def component_changes(
     before: Relation, after: Relation, changed: Relation, known: Relation, budget: Budget
-) -> Difference:
-    """The pairs that come and go; `known` are those of `before`, `changed` what only one has."""
+) -> PairChanges:
+    """Compute the pairs gained and lost from `known`, the pairs of `before`.
+
+    `changed` is the symmetric difference of `before` and `after`.
+    """
     if not len(changed):
-        return Difference(EMPTY, EMPTY, 0)
-    keys = changed.keys()
-    held = before.contains(keys)
-    gone, come = Relation.of(2, keys[held]), keys[~held]
-    size = 1 + max(run.largest for relation in (before, after) for run in relation.runs)
-    if len(gone) + len(come) <= tuning.component_search_edges_limit:
-        touched = _few(before, after, known, gone, come, size)
+        return PairChanges(EMPTY, EMPTY, 0)
+    if len(changed) <= tuning.component_local_edges_limit:
+        nodes, old = _known_components(known, changed.keys())
     else:
-        touched = _all(before, after, size)
-    nodes, old, new, met = touched
-    return Difference(
-        _pairs(nodes, new, old, budget), _pairs(nodes, old, new, budget), len(keys) + met
-    )
+        nodes = nodes_of((*before.runs, *after.runs))  # deleted edges do not matter
+        old = _labels(before, nodes)
+    new = _labels(after, nodes)
+    moved = old != new
+    touched = _in(old[moved], old) | _in(new[moved], new)
+    nodes, old, new = nodes[touched], old[touched], new[touched]
+    visited = len(changed) + len(nodes)
+    return PairChanges(_pairs(nodes, new, old, budget), _pairs(nodes, old, new, budget), visited)
 
 
 def least(edges: Relation) -> Ids:
-    """The nodes of edges, each with the least node of its component."""
-    if not len(edges):
-        return np.zeros((0, 2), np.uint32)
-    labels = _labels(edges.keys(), 1 + max(run.largest for run in edges.runs))
-    nodes = np.flatnonzero(labels).astype(np.uint32)
-    return np.column_stack([nodes, labels[nodes] - np.uint32(1)])
+    """Pair each node with the least node of its component."""
+    nodes = nodes_of(edges.runs)
+    labels = _labels(edges, nodes)
+    has_edge = labels > 0
+    return np.column_stack([nodes[has_edge], labels[has_edge] - np.uint32(1)])
 
 
-def _few(
-    before: Relation, after: Relation, known: Relation, gone: Relation, come: Keys, size: int
-) -> Touched:
-    """The nodes of components that a few edges change."""
-    left = after if not len(come) else before.difference(gone)
-    rows: dict[int, Ids] = {}  # of each node that was asked for: the members of its component
+def _known_components(known: Relation, edges: Keys) -> tuple[Ids, Ids]:
+    """Return the nodes of the components that contain the ends of edges, sorted, and their labels.
 
-    def members(node: int) -> Ids:
-        if node not in rows:
-            rows[node] = _objects(known, node)
-        return rows[node]
-
-    part_of: dict[int, int] = {}  # nodes that are not connected with most of their component
-    broken: set[int] = set()  # components, by their least node
-    met = 0
-    if len(gone):
-        ends = _ends(gone.keys())
-        leasts = [int(members(end)[0]) for end in ends.tolist()]
-        distinct = sorted(set(leasts))
-        where = np.array([distinct.index(least) for least in leasts], np.int64)
-        graph, back = layers(left), layers(turned(left))
-        nodes, labels, met = spread(ends, where, len(distinct), size, *graph, *back)
-        part_of = dict(zip(nodes.tolist(), labels.tolist(), strict=True))
-        # A node of its own had an edge to itself, which is gone.
-        broken = {
-            int(members(end)[0])
-            for end in ends.tolist()
-            if end in part_of or len(members(end)) == 1
-        }
-    names = _Names()
-
-    def name(node: int) -> tuple[str, int]:
-        if node in part_of:
-            return "part", part_of[node]
-        row = members(node)
-        return ("rest", int(row[0])) if len(row) else ("new", node)
-
-    touched = set(broken)
-    fresh = set()
-    for key in come.tolist():
-        one, two = name(key >> 32), name(key & 0xFFFFFFFF)
-        names.unite(one, two)
-        if one != two:
-            touched |= {number for kind, number in (one, two) if kind == "rest"}
-        fresh |= {number for kind, number in (one, two) if kind == "new"}
-    found: list[tuple[Ids, Ids, Ids]] = []
-    for place, least in enumerate(sorted(touched), 1):
-        row = members(least)
-        parts: dict[int, list[int]] = {}
-        for node in row.tolist() if least in broken else ():
-            if node in part_of:
-                parts.setdefault(part_of[node], []).append(node)
-        new = np.zeros(len(row), np.uint32)
-        rest = len(row) - sum(map(len, parts.values()))
-        if rest > 1 or ("rest", least) in names or _turns(left, _other(row, part_of)):
-            new[:] = names.number(("rest", least))
-        for part, nodes_of in parts.items():
-            alone = len(nodes_of) == 1 and ("part", part) not in names
-            number = 0 if alone and not _turns(left, nodes_of[0]) else names.number(("part", part))
-            new[np.searchsorted(row, nodes_of)] = number
-        found.append((row, np.full(len(row), place, np.uint32), new))
-    for node in sorted(fresh):
-        number = names.number(("new", node))
-        found.append(tuple(np.array([n], np.uint32) for n in (node, 0, number)))  # type: ignore[arg-type]
-    if not found:
-        nothing = np.zeros(0, np.uint32)
-        return nothing, nothing, nothing, met
-    nodes, old, new = (np.concatenate(column) for column in zip(*found, strict=True))
+    New nodes are in no component.
+    """
+    ends = as_set(np.concatenate([edges >> HIGH, edges & LOW])).astype(np.uint32)
+    rows, labels = [], []
+    while len(ends):
+        row = _objects(known, int(ends[0]))
+        rows.append(row if len(row) else ends[:1])
+        labels.append(np.full(len(rows[-1]), row[0] + 1 if len(row) else 0, np.uint32))
+        ends = missing_in(rows[-1], ends)
+    nodes = np.concatenate(rows)
     order = np.argsort(nodes)
-    return nodes[order], old[order], new[order], met
-
-
-class _Names:
-    """Which parts are one component."""
-
-    def __init__(self) -> None:
-        self._parents: dict[tuple[str, int], tuple[str, int]] = {}
-        self._numbers: dict[tuple[str, int], int] = {}
-
-    def __contains__(self, name: tuple[str, int]) -> bool:
-        return name in self._parents
-
-    def unite(self, one: tuple[str, int], two: tuple[str, int]) -> None:
-        """Make two components one."""
-        self._parents[self._root(one)] = self._root(two)
-
-    def _root(self, name: tuple[str, int]) -> tuple[str, int]:
-        while self._parents.setdefault(name, name) != name:
-            name = self._parents[name]
-        return name
-
-    def number(self, name: tuple[str, int]) -> int:
-        """The same number above 0 for all names of one component."""
-        return self._numbers.setdefault(self._root(name), len(self._numbers) + 1)
-
-
-def _ends(edges: Keys) -> Ids:
-    return as_set(np.concatenate([edges >> HIGH, edges & LOW])).astype(np.uint32)
+    return nodes[order], np.concatenate(labels)[order]
 
 
 def _objects(relation: Relation, node: int) -> Ids:
-    """The objects of one subject, in order."""
+    """Return the sorted objects of one subject."""
     bounds = np.array([node, node + 1], np.uint64) << HIGH
-    stretches = []
-    for run in relation.runs:
-        begin, end = np.searchsorted(run.keys, bounds)
-        if begin < end:
-            stretches.append(run.keys[begin:end])
-    if not stretches:
-        return np.zeros(0, np.uint32)
-    keys = np.sort(np.concatenate(stretches)) if len(stretches) > 1 else stretches[0]
-    if relation.dead:
-        keys = keys[~relation.died(keys)]
+    ranges = [run.keys[slice(*np.searchsorted(run.keys, bounds))] for run in relation.runs]
+    keys = np.sort(np.concatenate(ranges)) if ranges else EMPTY
+    if relation.tombstones:
+        keys = keys[~relation.is_tombstone(keys)]
     return (keys & LOW).astype(np.uint32)
 
 
-def _other(row: Ids, part_of: dict[int, int]) -> int:
-    """The first node that is in no part of its own, if there is one."""
-    return next((node for node in row.tolist() if node not in part_of), 0)
+def _labels(edges: Relation, nodes: Ids) -> Ids:
+    """Number the component of each node: its least node plus 1.
 
-
-def _turns(edges: Relation, node: int) -> bool:
-    """Whether there is an edge from the node to itself."""
-    return bool(edges.contains(np.array([node << 32 | node], np.uint64))[0])
-
-
-def _all(before: Relation, after: Relation, size: int) -> Touched:
-    """The nodes of components that differ, by finding all of them."""
-    old, new = (_labels(relation.keys(), size) for relation in (before, after))
-    moved = old != new
-    changed = np.zeros((2, size + 1), bool)
-    changed[0, old[moved]] = changed[1, new[moved]] = True
-    changed[:, 0] = False
-    nodes = np.flatnonzero(changed[0, old] | changed[1, new]).astype(np.uint32)
-    return nodes, old[nodes], new[nodes], len(before)
-
-
-def _labels(edges: Keys, size: int) -> Ids:
-    """For each node the number of its component: its least node, plus 1."""
-    labels = np.zeros(size, np.uint32)
-    label(edges, labels)
+    Edges of the nodes lead to nodes only.
+    """
+    size = int(nodes[-1]) + 1 if len(nodes) else 0
+    # Pages that are never written take no memory.
+    parents, has_edge = np.empty(size, np.uint32), np.zeros(size, np.uint8)
+    parents[nodes] = nodes
+    tombstones, separate = merge_keys(edges.tombstones), len(nodes)
+    for run in edges.runs:
+        ranges = run.ranges(nodes.astype(np.uint64), HIGH)
+        separate = unite(run.keys, *ranges, tombstones, parents, has_edge, separate)
+        if separate == 1 and len(nodes) > 1:
+            break
+    labels = np.zeros(len(nodes), np.uint32)
+    label(nodes, parents, has_edge, labels)
     return labels
 
 
+def _in(some: Ids, labels: Ids) -> npt.NDArray[np.bool_]:
+    """Test which labels of components are among some others."""
+    present = np.zeros(1 + int(labels.max(initial=0)), bool)
+    present[some] = True
+    present[0] = False
+    return present[labels]
+
+
 def _pairs(nodes: Ids, together: Ids, apart: Ids, budget: Budget) -> Keys:
-    """The pairs of nodes that are in one component by the first names, and not by the second."""
+    """Return the pairs of nodes that share a component in `together` but not in `apart`."""
     if not len(nodes):
         return EMPTY
     by_component = np.argsort(together, kind="stable")
@@ -217,7 +134,7 @@ def _pairs(nodes: Ids, together: Ids, apart: Ids, budget: Budget) -> Keys:
 
 @inlined
 def root(parents: Ids, node: np.uint32) -> np.uint32:
-    """The least node of a component; paths are cut in half on the way."""
+    """Find the least node of a component, with path halving."""
     while parents[node] != node:
         parents[node] = parents[parents[node]]
         node = parents[node]
@@ -225,135 +142,49 @@ def root(parents: Ids, node: np.uint32) -> np.uint32:
 
 
 @compiled
-def label(edges: Keys, labels: Ids) -> None:
-    """The least node of each component, plus 1, for nodes with edges."""
-    parents = np.arange(len(labels)).astype(np.uint32)
-    for key in edges:
-        a = root(parents, np.uint32(key >> np.uint64(32)))
-        b = root(parents, np.uint32(key & np.uint64(0xFFFFFFFF)))
-        if a < b:
-            parents[b] = a
-        else:
-            parents[a] = b
-    for key in edges:
-        for end in (key >> np.uint64(32), key & np.uint64(0xFFFFFFFF)):
-            labels[end] = root(parents, np.uint32(end)) + np.uint32(1)
-
-
-@inlined
-def collect(
-    keys: Keys, starts: Offsets, more: Keys, dead: Keys, node: np.uint64, found: Ids, n: int
+def unite(
+    keys: Keys,
+    low: Offsets,
+    high: Offsets,
+    tombstones: Keys,
+    parents: Ids,
+    has_edge: npt.NDArray[np.uint8],
+    separate: int,
 ) -> int:
-    """Put the objects of a node behind the first n that were found."""
-    low32, high32 = np.uint64(0xFFFFFFFF), np.uint64(32)
-    d = lower(dead, node << high32)
-    for i in range(first(keys, starts, node), first(keys, starts, node + np.uint64(1))):
-        key = keys[i]
-        while d < len(dead) and dead[d] < key:
-            d += 1
-        if d < len(dead) and dead[d] == key:
-            continue
-        found[n] = key & low32
-        n += 1
-    i = lower(more, node << high32)
-    while i < len(more) and more[i] >> high32 == node:
-        found[n] = more[i] & low32
-        n += 1
-        i += 1
-    return n
+    """Unite the ends of ranges of edges, until they are connected; returns how many sets are left.
+
+    `separate` is the number of sets before.
+    """
+    d = 0
+    for k in range(len(low)):
+        for i in range(np.uint64(low[k]), np.uint64(high[k])):
+            key = keys[i]
+            while d < len(tombstones) and tombstones[d] < key:
+                d += 1
+            if d < len(tombstones) and tombstones[d] == key:
+                continue
+            x, z = np.uint32(key >> np.uint64(32)), np.uint32(key & np.uint64(0xFFFFFFFF))
+            has_edge[x] = has_edge[z] = 1
+            a, b = root(parents, x), root(parents, z)
+            if a != b:
+                parents[max(a, b)] = min(a, b)
+                separate -= 1
+        if separate == 1 and len(low) > 1:
+            break
+    return separate
 
 
 @compiled
-def spread(
-    ends: Ids,
-    where: Offsets,
-    components: int,
-    size: int,
-    keys: Keys,
-    starts: Offsets,
-    more: Keys,
-    dead: Keys,
-    keys2: Keys,
-    starts2: Offsets,
-    more2: Keys,
-    dead2: Keys,
-) -> tuple[Ids, Ids, int]:
-    """Search from the ends in turns, until one search is left in each of their components.
-
-    Searches that meet are one. Gives the nodes of those that are complete, each with the number of
-    its search, and the edges met.
-    """
-    none = np.uint32(0xFFFFFFFF)
-    groups = len(ends)
-    labels = np.zeros(size, np.uint32)  # search of each node, plus 1
-    following = np.empty(size, np.uint32)  # the next node in the queue of the same search
-    parents = np.arange(groups).astype(np.uint32)
-    heads, tails = np.full(groups, none), np.full(groups, none)
-    complete = np.zeros(groups, np.uint8)
-    running = np.zeros(components, np.int64)
-    seen = np.empty(size, np.uint32)
-    found = np.empty(2 * size, np.uint32)
-    total = met = 0
-    for g in range(groups):
-        node = ends[g]
-        labels[node] = g + 1
-        following[node] = none
-        heads[g] = tails[g] = node
-        running[where[g]] += 1
-        seen[total] = node
-        total += 1
-    going = True
-    while going:
-        going = False
-        for g in range(groups):
-            if parents[g] != g or complete[g] or running[where[g]] < 2:
-                continue
-            going = True
-            node = heads[g]
-            if node == none:
-                complete[g] = 1
-                running[where[g]] -= 1
-                continue
-            heads[g] = following[node]
-            n = collect(keys, starts, more, dead, np.uint64(node), found, 0)
-            n = collect(keys2, starts2, more2, dead2, np.uint64(node), found, n)
-            met += n
-            for i in range(n):
-                z = found[i]
-                if labels[z] == 0:
-                    labels[z] = g + 1
-                    seen[total] = z
-                    total += 1
-                    following[z] = none
-                    if heads[g] == none:
-                        heads[g] = z
-                    else:
-                        following[tails[g]] = z
-                    tails[g] = z
-                    continue
-                other = root(parents, labels[z] - np.uint32(1))
-                if other != g:
-                    parents[other] = g
-                    running[where[g]] -= 1
-                    if heads[g] == none:
-                        heads[g], tails[g] = heads[other], tails[other]
-                    elif heads[other] != none:
-                        following[tails[g]] = heads[other]
-                        tails[g] = tails[other]
-    nodes, searches = np.empty(total, np.uint32), np.empty(total, np.uint32)
-    n = 0
-    for i in range(total):
-        search = root(parents, labels[seen[i]] - np.uint32(1))
-        if complete[search]:
-            nodes[n] = seen[i]
-            searches[n] = search
-            n += 1
-    return nodes[:n], searches[:n], met
+def label(nodes: Ids, parents: Ids, has_edge: npt.NDArray[np.uint8], labels: Ids) -> None:
+    """Write the least node of each component plus 1, for nodes with edges."""
+    for k in range(len(nodes)):
+        if has_edge[nodes[k]]:
+            labels[k] = root(parents, nodes[k]) + np.uint32(1)
 
 
 @compiled
 def count(together: Ids, apart: Ids, by_part: Offsets, places: Offsets) -> None:
-    """Where the pairs of each node begin."""
+    """Compute the offset of the first pair of each node."""
     size = len(together)
     begin = 0
     while begin < size:
@@ -387,7 +218,7 @@ def write(
     places: Offsets,
     out: Keys,
 ) -> None:
-    """Write the pairs, component by component and part by part; each node has its place."""
+    """Write the pairs by component and part, each node at its offset."""
     size = len(nodes)
     others = np.empty(size, np.uint64)
     begin = 0

@@ -1,8 +1,8 @@
-"""P(x, z) :- Q(x, y), R(y, z): composition of binary relations without enumerating it in columns.
+"""P(x, z) :- Q(x, y), R(y, z): composition of binary relations without materializing columns.
 
-One atom is read subject by subject, the other by a table of offsets; marks over the objects drop
-repetitions while deriving. With the delta on the right the same is done backwards, so that the
-work follows the delta.
+One atom is scanned subject by subject, the other is read through an offset index; marks over the
+objects drop duplicates on the fly. If the delta is on the right, the composition runs backwards, so
+that the work is proportional to the delta.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 
 from corollary.core.compile import CompiledRule
 from corollary.engines.columnar import kernels
+from corollary.engines.columnar.collector import HeadCollector
 from corollary.engines.columnar.join import pieces
 from corollary.engines.columnar.relation import Relation, Run, as_set
-from corollary.engines.columnar.sink import Sink
 from corollary.engines.columnar.tuning import tuning
 from corollary.lang.stratify import Predicate
 
-# Offsets of a run pay if the other side has at least 1/8 as many keys, and 1/64 as many keys as
-# there are ids.
-_FEW, _SPARSE = 8, 64
+# An offset index pays off if the other side has at least 1/8 as many keys as the run, and 1/64 as
+# many keys as there are ids.
+_KEYS_PER_PROBE, _IDS_PER_PROBE = 8, 64
 
 
 @lru_cache(maxsize=10_000)
 def orientation(rule: CompiledRule) -> tuple[int, bool, bool] | None:
-    """Which atom holds the head's subject, and whether that and the other one are exchanged."""
+    """Which atom holds the head's subject, and whether it and the other one are transposed."""
     if len(rule.body) != 2 or rule.head.wide or any(p.wide for p in rule.body):
         return None
     head = rule.head.arguments
@@ -50,35 +50,39 @@ def orientation(rule: CompiledRule) -> tuple[int, bool, bool] | None:
 
 
 def compose_into(
-    rule: CompiledRule, atoms: Iterable[Relation], first: int | None, sink: Sink
+    rule: CompiledRule, atoms: Iterable[Relation], first: int | None, collector: HeadCollector
 ) -> bool:
-    """Derive a composition into the sink; False if the rule is none."""
-    shape = orientation(rule)
-    if shape is None:
+    """Evaluate a composition; False if the rule has another form."""
+    orientations = orientation(rule)
+    if orientations is None:
         return False
-    left, left_swapped, right_swapped = shape
+    left, left_transposed, right_transposed = orientations
     relations = tuple(atoms)
-    lefts = relations[left].alive()
-    rights = relations[1 - left].alive()
+    lefts = relations[left].live_runs()
+    rights = relations[1 - left].live_runs()
     backwards = first is not None and first != left
     driving, driven = (rights, lefts) if backwards else (lefts, rights)
     size = sum(map(len, driving))
-    # forwards (x, y) with (y, z) gives (x, z); backwards (z, y) with (y, x) gives (z, x)
+    # forwards: (x, y), (y, z) → (x, z); backwards: (z, y), (y, x) → (z, x)
     outer = [
-        turned(run, right_swapped != backwards if backwards else left_swapped) for run in driving
+        oriented(run, right_transposed != backwards if backwards else left_transposed)
+        for run in driving
     ]
     inner = [
-        turned(run, left_swapped != backwards if backwards else right_swapped) for run in driven
+        oriented(run, left_transposed != backwards if backwards else right_transposed)
+        for run in driven
     ]
     for right in inner:
         if not len(right):
             continue
-        if right._offsets is None and max(len(right) // _FEW, _top(right) // _SPARSE) > size:
+        if right._offsets is None and size < max(
+            len(right) // _KEYS_PER_PROBE, _largest_subject(right) // _IDS_PER_PROBE
+        ):
             for run in outer:
-                keys = kernels.compose_few(run.keys, right.keys)
+                keys = kernels.compose_by_search(run.keys, right.keys)
                 result = Run(as_set(keys))
-                sink.add_run(
-                    rule.head.predicate, 2, result.swapped if backwards else result, len(keys)
+                collector.add_run(
+                    rule.head.predicate, 2, result.transposed if backwards else result, len(keys)
                 )
             continue
         stamps = np.zeros(kernels.largest_low(right.keys) + 1, np.int64)
@@ -88,62 +92,63 @@ def compose_into(
             for start, stop in pieces(sizes, tuning.join_piece_rows):
                 total = int(sizes[start:stop].sum())
                 purpose = f"a composition with {int(sizes.sum()):,} instances, {total:,} at a time,"
-                sink.space.budget.reserve(16 * total, purpose)
+                collector.space.budget.reserve(16 * total, purpose)
                 keys, instances, epoch = kernels.compose(
                     run.keys[start:stop], right.offsets(), right.keys, stamps, epoch
                 )
                 kernels.sort_groups(keys)
-                result = Run(keys).swapped if backwards else Run(keys)
-                sink.add_run(rule.head.predicate, 2, result, instances)
+                result = Run(keys).transposed if backwards else Run(keys)
+                collector.add_run(rule.head.predicate, 2, result, instances)
     return True
 
 
-def _top(run: Run) -> int:
-    """A bound for the ids of a run's subjects."""
+def _largest_subject(run: Run) -> int:
     return int(run.keys[-1] >> np.uint64(32)) if len(run) else 0
 
 
-def turned(run: Run, swapped: bool) -> Run:
-    """The run, with subject and object exchanged if asked for."""
-    return run.swapped if swapped else run
+def oriented(run: Run, transposed: bool) -> Run:
+    """The run, transposed if `transposed`."""
+    return run.transposed if transposed else run
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A composition: the predicates of its head and of its left and right atoms, as turned."""
+class Composition:
+    """A composition: the predicates of its head and of its left and right atoms."""
 
     head: Predicate
     left: Predicate
     right: Predicate
-    left_swapped: bool
-    right_swapped: bool
+    left_transposed: bool
+    right_transposed: bool
 
 
-def shapes(rules: Sequence[CompiledRule]) -> list[Shape] | None:
-    """The rules as compositions, None if one is something else."""
+def as_compositions(rules: Sequence[CompiledRule]) -> list[Composition] | None:
+    """Recognize compositions; None if a rule has another form."""
     heads = {rule.head.predicate for rule in rules}
-    found = []
+    compositions = []
     for rule in rules:
-        turn = orientation(rule)
-        if turn is None or rule.negated or rule.conditions or rule.groupings:
+        orientations = orientation(rule)
+        if orientations is None or rule.negated or rule.conditions or rule.groupings:
             return None
-        left, left_swapped, right_swapped = turn
-        shape = Shape(
+        left, left_transposed, right_transposed = orientations
+        composition = Composition(
             rule.head.predicate,
             rule.body[left].predicate,
             rule.body[1 - left].predicate,
-            left_swapped,
-            right_swapped,
+            left_transposed,
+            right_transposed,
         )
-        if (left_swapped and shape.left in heads) or (right_swapped and shape.right in heads):
+        if (left_transposed and composition.left in heads) or (
+            right_transposed and composition.right in heads
+        ):
             return None
-        found.append(shape)
-    return found
+        compositions.append(composition)
+    return compositions
 
 
 @dataclass(frozen=True)
-class Finished:
-    """What finishing a closure at once has found."""
+class FixpointResult:
+    """The facts derived by evaluating a fixpoint at once."""
 
     relations: dict[Predicate, Relation]
     instances: int

@@ -1,7 +1,7 @@
-"""How many rule instances derive each fact: sorted runs of keys with counts, summed when read.
+"""The number of rule instances per fact: sorted runs of keys with counts, summed on read.
 
-A change adds a run and shares the others; runs of similar size are merged, so that a change costs
-what it touches, as in `relation`.
+A change adds a run and shares the others; runs of similar size are merged, so its cost is
+proportional to its size, as in `relation`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class CountedRun(NamedTuple):
-    """Keys in order with their counts, which may be negative: runs are summed."""
+    """Sorted keys and their counts, which may be negative: runs are summed."""
 
     keys: Keys
     counts: Numbers
@@ -44,11 +44,11 @@ class ColumnarCounts:
         self._arities = arities or {}
 
     def plus(self, derived: Derived[ColumnarFacts]) -> ColumnarCounts:
-        """With the instances of a counted `derive` added."""
+        """Add the instances of a counted `derive`."""
         return self._changed(derived, 1)
 
     def minus(self, derived: Derived[ColumnarFacts]) -> ColumnarCounts:
-        """With the instances of a counted `derive` taken away."""
+        """Subtract the instances of a counted `derive`."""
         return self._changed(derived, -1)
 
     def _changed(self, derived: Derived[ColumnarFacts], sign: int) -> ColumnarCounts:
@@ -61,44 +61,46 @@ class ColumnarCounts:
             keys = relation.keys()
             ordered = np.empty(len(keys), np.int64)
             ordered[_row_order(keys, relation.arity, self.space)] = sign * counts
-            runs[predicate] = _settled((*runs.get(predicate, ()), CountedRun(keys, ordered)))
+            runs[predicate] = _consolidate((*runs.get(predicate, ()), CountedRun(keys, ordered)))
             arities[predicate] = relation.arity
         return ColumnarCounts(self.space, runs, arities)
 
     def without(self, predicates: Collection[Predicate]) -> ColumnarCounts:
-        """With the counts of these predicates set to 0."""
+        """Set the counts of these predicates to 0."""
         runs = {
-            p: found for p, found in self._runs.items() if not any(covers(w, p) for w in predicates)
+            p: counted
+            for p, counted in self._runs.items()
+            if not any(covers(w, p) for w in predicates)
         }
         return ColumnarCounts(self.space, runs, self._arities)
 
     def positive(self, facts: ColumnarFacts) -> ColumnarFacts:
-        """Those of the facts that are derived at least once."""
-        found = {}
+        """The facts that are derived at least once."""
+        derived = {}
         for predicate, relation in facts.relations.items():
             keys = relation.keys()
-            found[predicate] = Relation.of(relation.arity, keys[self._sums(predicate, keys) > 0])
-        return ColumnarFacts(self.space, found)
+            derived[predicate] = Relation.of(relation.arity, keys[self._sums(predicate, keys) > 0])
+        return ColumnarFacts(self.space, derived)
 
     def of(self, facts: ColumnarFacts) -> Mapping[Predicate, Numbers]:
         """The count of each of the facts, in the order of `facts.rows(predicate)`."""
-        found = {}
+        counts = {}
         for predicate in facts.predicates():
             relation = facts.relations[predicate]
             keys = relation.keys()
             order = _row_order(keys, relation.arity, self.space)
-            found[predicate] = self._sums(predicate, keys)[order]
-        return found
+            counts[predicate] = self._sums(predicate, keys)[order]
+        return counts
 
     def facts(self) -> ColumnarFacts:
         """All facts whose count is not 0."""
-        found = {}
+        relations = {}
         for predicate, runs in self._runs.items():
             while len(runs) > 1:
-                runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
+                runs = (*runs[:-2], _merge(runs[-2], runs[-1]))
             [run] = runs
-            found[predicate] = Relation.of(self._arities[predicate], run.keys[run.counts != 0])
-        return ColumnarFacts(self.space, found)
+            relations[predicate] = Relation.of(self._arities[predicate], run.keys[run.counts != 0])
+        return ColumnarFacts(self.space, relations)
 
     def _sums(self, predicate: Predicate, keys: Keys) -> Numbers:
         sums = np.zeros(len(keys), np.int64)
@@ -110,26 +112,26 @@ class ColumnarCounts:
 
 
 def _row_order(keys: Keys, arity: int, space: Space) -> Numbers | slice:
-    """The places of the keys in the order of their rows."""
+    """The permutation that sorts the keys by their rows."""
     if arity <= 2:
         return slice(None)
     return np.lexsort(space.packing.unpack(keys, arity)[::-1])
 
 
-def _settled(runs: tuple[CountedRun, ...]) -> tuple[CountedRun, ...]:
+def _consolidate(runs: tuple[CountedRun, ...]) -> tuple[CountedRun, ...]:
     while len(runs) > 1 and len(runs[-2].keys) < tuning.counter_run_merge_ratio * len(
         runs[-1].keys
     ):
-        runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
+        runs = (*runs[:-2], _merge(runs[-2], runs[-1]))
     return runs
 
 
-def _merged(one: CountedRun, two: CountedRun) -> CountedRun:
+def _merge(one: CountedRun, two: CountedRun) -> CountedRun:
     keys = np.concatenate([one.keys, two.keys])
     counts = np.concatenate([one.counts, two.counts])
     order = np.argsort(keys, kind="stable")  # merges two sorted parts in one pass
     keys, counts = keys[order], counts[order]
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     sums = np.add.reduceat(counts, starts)
-    kept = sums != 0
-    return CountedRun(keys[starts][kept], sums[kept])
+    nonzero = sums != 0
+    return CountedRun(keys[starts][nonzero], sums[nonzero])

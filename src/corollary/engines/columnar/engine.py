@@ -1,8 +1,8 @@
 """`ColumnarEngine`: the operators of `core` over sorted columns.
 
-Most rules of an ontology copy, exchange or project one atom; these pass on whole runs with their
-indexes and cost nothing for each fact. Compositions of two binary atoms are computed subject by
-subject with marks. All other bodies go through the join pipeline.
+Most rules of an ontology copy, transpose or project one atom; these pass on whole runs with their
+indexes, without any work per fact. Compositions of two binary atoms are computed subject by subject
+with marks. All other bodies go through the join pipeline.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
 from corollary.core.notices import note
-from corollary.engines.columnar import components, dense, linear, reroute
+from corollary.engines.columnar import bit_matrix, closure_diff, components, linear_closure
 from corollary.engines.columnar.budget import Budget
-from corollary.engines.columnar.checks import check_of
-from corollary.engines.columnar.compose import compose_into, shapes
+from corollary.engines.columnar.collector import HeadCollector
+from corollary.engines.columnar.compose import as_compositions, compose_into
 from corollary.engines.columnar.counts import ColumnarCounts
+from corollary.engines.columnar.exists import membership_check
 from corollary.engines.columnar.facts import (
     ColumnarFacts,
-    Less,
+    LazyDifference,
     Space,
     appended,
-    settled,
+    consolidated,
 )
-from corollary.engines.columnar.guard import guard_into
-from corollary.engines.columnar.join import Body, Source, solve
+from corollary.engines.columnar.join import Body, JoinAtom, solve
 from corollary.engines.columnar.kernels import Keys
-from corollary.engines.columnar.layers import turned
+from corollary.engines.columnar.layers import transpose
 from corollary.engines.columnar.readings import (
     Job,
     Reading,
@@ -41,12 +41,12 @@ from corollary.engines.columnar.readings import (
     rename_into,
     split,
 )
-from corollary.engines.columnar.relation import Relation, Run
+from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.rule_index import RuleIndexes
-from corollary.engines.columnar.selection import select_into
-from corollary.engines.columnar.sink import Sink
+from corollary.engines.columnar.semijoin import semijoin_into
+from corollary.engines.columnar.small_join import small_join_into
 from corollary.engines.columnar.tuning import tuning
-from corollary.engines.columnar.workers import Workers, assisted
+from corollary.engines.columnar.workers import Workers, with_workers
 from corollary.lang.stratify import Predicate
 
 
@@ -76,12 +76,12 @@ class ColumnarEngine:
         self._indexes = RuleIndexes()
 
     def facts(self, tables: Mapping[Predicate, Ids]) -> ColumnarFacts:
-        """A set of facts from rows."""
+        """Create a set of facts from rows."""
         return ColumnarFacts(
             self.space, {p: self.space.relation(rows) for p, rows in tables.items() if len(rows)}
         )
 
-    @assisted
+    @with_workers
     def derive(
         self,
         rules: Sequence[CompiledRule],
@@ -93,19 +93,21 @@ class ColumnarEngine:
         heads: ColumnarFacts | None = None,
         counted: bool = False,
     ) -> Derived[ColumnarFacts]:
-        """Π[facts, negative : delta, negative_delta], of these heads only if they are given."""
+        """Π[facts, negative : delta, negative_delta], restricted to `heads` if given."""
         absent = negative if negative is not None else facts
         if heads is not None and delta is None and negative_delta is None and not counted:
-            return self._some(rules, facts, absent, heads)
-        # The limit is for facts that are added, not for those that an update checks.
-        sink = Sink(self.space, counted=counted, known=facts if delta is None else None)
+            return self._derive_heads(rules, facts, absent, heads)
+        # The limit applies to facts that are added, not to those that an update checks.
+        collector = HeadCollector(
+            self.space, counted=counted, known=facts if delta is None else None
+        )
         if delta is None and negative_delta is None:
             jobs = [(rule, plain_reading(rule, facts, absent)) for rule in rules]
         else:
             empty = self.facts({})
             changed = delta if delta is not None else empty
             removed = negative_delta if negative_delta is not None else empty
-            old = Less(facts, changed)
+            old = LazyDifference(facts, changed)
             index = self._indexes.of(rules)
             touched = (
                 rules if index is None else index.reading(changed.relations, removed.relations)
@@ -115,66 +117,72 @@ class ColumnarEngine:
                 for rule in touched
                 for reading in delta_readings(rule, old, changed, facts, absent, removed)
             ]
-        self._run(jobs, absent, sink, heads)
-        derived = sink.facts()
-        return Derived(derived, sink.instances, counts=sink.counts(derived) if counted else None)
+        self._run(jobs, absent, collector, heads)
+        derived = collector.facts()
+        return Derived(
+            derived, collector.instances, counts=collector.counts(derived) if counted else None
+        )
 
-    def _some(
+    def _derive_heads(
         self,
         rules: Sequence[CompiledRule],
         facts: ColumnarFacts,
         absent: ColumnarFacts,
         heads: ColumnarFacts,
     ) -> Derived[ColumnarFacts]:
-        """The heads that some rule derives; a head is not looked at again when one was found."""
+        """Find the heads that some rule derives; a head is dropped once one instance is found."""
         left = dict(heads.relations)
         instances = 0
         index = self._indexes.of(rules)
         for rule in rules if index is None else index.deriving(left):
             predicate = rule.head.predicate
             if rule.head.wide:
-                sink = Sink(self.space)
+                collector = HeadCollector(self.space)
                 reading = plain_reading(rule, facts, absent)
-                self._evaluate(rule, reading, absent, sink, ColumnarFacts(self.space, left))
-                found = sink.facts()
-                left |= {p: left[p].difference(r) for p, r in found.relations.items()}
-                instances += len(found)
+                self._evaluate(rule, reading, absent, collector, ColumnarFacts(self.space, left))
+                derived = collector.facts()
+                left |= {p: left[p].difference(r) for p, r in derived.relations.items()}
+                instances += len(derived)
                 continue
-            asked = left.get(predicate)
-            if asked is None or not asked.runs:
+            pending = left.get(predicate)
+            if pending is None or not pending.runs:
                 continue
-            check = check_of(rule)
+            check = membership_check(rule)
             if check is not None:
                 relation = facts.relations.get(rule.body[0].predicate)
                 if relation is None:
                     continue
                 if (
                     rule.head.arguments == rule.body[0].arguments
-                    and len(asked) > tuning.set_comparison_keys_minimum
+                    and len(pending) > tuning.set_comparison_keys_minimum
                 ):
-                    same = asked.intersection(relation)
-                    left[predicate] = asked.difference(same)
+                    same = pending.intersection(relation)
+                    left[predicate] = pending.difference(same)
                     instances += len(same)
                     continue
-                keys = asked.keys()
+                keys = pending.keys()
                 mask = check(keys, relation)
                 count = int(np.count_nonzero(mask))
                 if count:
-                    left[predicate] = Relation.of(asked.arity, keys[~mask])
+                    left[predicate] = Relation.of(pending.arity, keys[~mask])
             else:
-                sink = Sink(self.space)
+                collector = HeadCollector(self.space)
                 reading = plain_reading(rule, facts, absent)
                 self._evaluate(
-                    rule, reading, absent, sink, ColumnarFacts(self.space, {predicate: asked})
+                    rule,
+                    reading,
+                    absent,
+                    collector,
+                    ColumnarFacts(self.space, {predicate: pending}),
                 )
-                relation = sink.facts().relations.get(predicate)
+                relation = collector.facts().relations.get(predicate)
                 count = len(relation) if relation is not None else 0
                 if relation is not None:
-                    left[predicate] = asked.difference(relation)
+                    left[predicate] = pending.difference(relation)
             instances += count
         return Derived(heads.difference(ColumnarFacts(self.space, left)), instances)
 
-    @assisted
+    @with_workers
     def close(
         self,
         rules: Sequence[CompiledRule],
@@ -184,38 +192,39 @@ class ColumnarEngine:
         negative: ColumnarFacts | None = None,
         on_round: OnRound | None = None,
     ) -> Derived[ColumnarFacts]:
-        """The consequences of `delta` to the fixpoint, round by round."""
+        """Derive the consequences of `delta` to the fixpoint, round by round."""
         absent = negative if negative is not None else facts
         old, result = facts.difference(delta), self.facts({})
         instances = rounds = 0
-        compositions = shapes(rules)
+        compositions = as_compositions(rules)
         index = self._indexes.of(rules)
         heads = {rule.head.predicate for rule in rules}
         while len(delta):
             full = appended(old, delta)
             if compositions and heads.issuperset(delta.relations):
-                told = _after(rounds, len(result), on_round)
-                for finish in (linear.finish, dense.finish):
-                    done = finish(compositions, old, delta, self.workers, told)
-                    if done is not None:
-                        last = ColumnarFacts(self.space, done.relations).apart_from(result)
-                        result = result.union(last).apart_from(facts)
-                        return Derived(result, instances + done.instances, rounds + done.rounds)
+                on_later_round = _offset(rounds, len(result), on_round)
+                for finish in (linear_closure.finish, bit_matrix.finish):
+                    closure = finish(compositions, old, delta, self.workers, on_later_round)
+                    if closure is not None:
+                        last = ColumnarFacts(self.space, closure.relations).mark_disjoint(result)
+                        result = result.union(last).mark_disjoint(facts)
+                        instances += closure.instances
+                        return Derived(result, instances, rounds + closure.rounds)
             rounds += 1
-            sink = Sink(self.space, known=full)
+            collector = HeadCollector(self.space, known=full)
             jobs = [
                 (rule, reading)
                 for rule in (rules if index is None else index.reading(delta.relations))
                 for reading in delta_readings(rule, old, delta, full, absent, None)
             ]
-            self._run(jobs, absent, sink)
-            instances += sink.instances
-            old = settled(full, delta)
-            delta = sink.facts(known=old)
-            result = result.union(delta.apart_from(result))
+            self._run(jobs, absent, collector)
+            instances += collector.instances
+            old = consolidated(full, delta)
+            delta = collector.facts(known=old)
+            result = result.union(delta.mark_disjoint(result))
             if on_round is not None:
                 on_round(rounds, len(result))
-        return Derived(result.apart_from(facts), instances, rounds)
+        return Derived(result.mark_disjoint(facts), instances, rounds)
 
     def support(
         self,
@@ -227,14 +236,14 @@ class ColumnarEngine:
         unproved: ColumnarFacts | None = None,
         several: bool = False,
     ) -> Iterator[Support]:
-        """Instances whose head is in `heads` and whose body holds, rule by rule."""
+        """Yield, rule by rule, the instances whose head is in `heads` and whose body holds."""
         absent = negative if negative is not None else within
         index = self._indexes.of(rules)
         for rule in rules if index is None else index.deriving(heads.relations):
-            head = Source(rule.head.arguments, heads.relation(rule.head))
+            head = JoinAtom(rule.head.arguments, heads.relation(rule.head))
             if not head.relation.runs:
                 continue
-            readings: Iterable[tuple[tuple[Relation, ...], list[Source]]]
+            readings: Iterable[tuple[tuple[Relation, ...], list[JoinAtom]]]
             readings = [(tuple(map(within.relation, rule.body)), [])]
             if unproved is not None:
                 readings = open_readings(rule, within, unproved, several)
@@ -245,7 +254,7 @@ class ColumnarEngine:
                     unbound = np.zeros((table.rows, 0), np.uint32)
                     yield Support(rule, np.stack(columns, axis=1) if columns else unbound)
 
-    @assisted
+    @with_workers
     def reclose(
         self,
         rule: CompiledRule,
@@ -255,31 +264,35 @@ class ColumnarEngine:
         changed: ColumnarFacts,
         known: ColumnarFacts,
     ) -> Difference[ColumnarFacts]:
-        """By what the closure under a linear rule differs afterwards."""
-        found_shapes = shapes([rule])
-        assert found_shapes is not None, "the rule is linear"
-        [shape] = found_shapes
+        """Maintain the closure of a linear rule incrementally: the pairs gained and lost."""
+        compositions = as_compositions([rule])
+        assert compositions is not None, "the rule is linear"
+        [shape] = compositions
         head = shape.head
         backwards = shape.right == head
-        edge, exchanged = (
-            (shape.left, shape.left_swapped) if backwards else (shape.right, shape.right_swapped)
+        edge, transposed = (
+            (shape.left, shape.left_transposed)
+            if backwards
+            else (shape.right, shape.right_transposed)
         )
 
-        def parts(facts: ColumnarFacts) -> reroute.Linear:
-            given, edges = (facts.relations.get(p) or Relation(2) for p in (head, edge))
-            return reroute.linear(given, edges, exchanged)
+        def parts(facts: ColumnarFacts) -> closure_diff.LinearClosure:
+            base, edges = (facts.relations.get(p) or Relation(2) for p in (head, edge))
+            return closure_diff.closure_of(base, edges, transposed)
 
         states = [parts(before), parts(after), parts(changed)]
-        # Where the given pairs are the edges, either direction gives the same.
-        backwards = backwards and not all(state.given is state.edges for state in states)
+        # If the base pairs are the edges, both directions give the same closure.
+        backwards = backwards and not all(state.base is state.edges for state in states)
         pairs = known.relations.get(head) or Relation(2)
         if backwards:
-            states, pairs = [state.turned() for state in states], turned(pairs)
+            states, pairs = [state.transposed() for state in states], transpose(pairs)
         old, new, other = states
-        found = reroute.differ(old, new, other, pairs, self.workers, self.space.budget)
-        return self._difference(head, found, backwards)
+        changes = closure_diff.closure_changes(
+            old, new, other, pairs, self.workers, self.space.budget
+        )
+        return self._difference(head, changes, backwards)
 
-    @assisted
+    @with_workers
     def reconnect(
         self,
         edge: Predicate,
@@ -290,45 +303,44 @@ class ColumnarEngine:
         changed: ColumnarFacts,
         known: ColumnarFacts,
     ) -> Difference[ColumnarFacts]:
-        """By what the pairs of connected components differ afterwards."""
+        """Maintain connected components incrementally: the pairs gained and lost."""
         old, new, other = (f.relations.get(edge) or Relation(2) for f in (before, after, changed))
         pairs = known.relations.get(pair) or Relation(2)
-        found = components.differ(old, new, other, pairs, self.space.budget)
-        return self._difference(pair, found, False)
+        changes = components.component_changes(old, new, other, pairs, self.space.budget)
+        return self._difference(pair, changes, False)
 
     def components(self, edge: Predicate, least: Predicate, facts: ColumnarFacts) -> ColumnarFacts:
-        """Each node of an edge and the least node that it is connected to."""
+        """Pair each node with the least node of its connected component."""
         return self.facts({least: components.least(facts.relations.get(edge) or Relation(2))})
 
     def _difference(
-        self, head: Predicate, found: reroute.Difference, backwards: bool
+        self, head: Predicate, changes: closure_diff.PairChanges, backwards: bool
     ) -> Difference[ColumnarFacts]:
-        def facts(keys: Keys | list[Keys]) -> ColumnarFacts:
-            parts = keys if isinstance(keys, list) else [keys]
-            relation = Relation(2, tuple(Run(part) for part in parts if len(part)))
-            return ColumnarFacts(self.space, {head: turned(relation) if backwards else relation})
+        def facts(keys: Keys) -> ColumnarFacts:
+            relation = Relation.of(2, keys)
+            return ColumnarFacts(self.space, {head: transpose(relation) if backwards else relation})
 
-        whole = facts(found.whole) if found.whole is not None else None
-        return Difference(facts(found.inserted), facts(found.deleted), found.instances, whole)
+        whole = facts(changes.whole) if changes.whole is not None else None
+        return Difference(facts(changes.inserted), facts(changes.deleted), changes.instances, whole)
 
     def counts(self) -> ColumnarCounts:
-        """Counts that are all 0."""
+        """Create counts that are all zero."""
         return ColumnarCounts(self.space)
 
     def _body_of(
         self,
         rule: CompiledRule,
-        head: Source,
+        head: JoinAtom,
         atoms: tuple[Relation, ...],
         absent: ColumnarFacts,
-        outside: list[Source],
+        outside: list[JoinAtom],
     ) -> Body:
-        """A rule's body behind its head, with all variables asked for."""
-        sources = [Source(p.arguments, r) for p, r in zip(rule.body, atoms, strict=True)]
-        sources += [self._grouped(grouping, absent) for grouping in rule.groupings]
+        """Return the body of a rule joined with its head, with all variables."""
+        sources = [JoinAtom(p.arguments, r) for p, r in zip(rule.body, atoms, strict=True)]
+        sources += [self._aggregate(grouping, absent) for grouping in rule.groupings]
         return Body(
             (head, *sources),
-            (*(Source(p.arguments, absent.relation(p)) for p in rule.negated), *outside),
+            (*(JoinAtom(p.arguments, absent.relation(p)) for p in rule.negated), *outside),
             (),
             rule.conditions,
             frozenset(range(rule.bound)),
@@ -338,73 +350,77 @@ class ColumnarEngine:
         self,
         jobs: list[Job],
         groups: ColumnarFacts,
-        sink: Sink,
+        collector: HeadCollector,
         heads: ColumnarFacts | None = None,
     ) -> None:
-        """Evaluate rules into the sink; large joins in parts, on several threads."""
+        """Evaluate rules into the collector; large joins are split between threads."""
 
-        def evaluate(job: Job) -> Sink:
-            part = Sink(self.space, known=sink.known)
+        def evaluate(job: Job) -> HeadCollector:
+            part = HeadCollector(self.space, known=collector.known)
             self._evaluate(*job, groups, part)
             return part
 
-        threads = 1 if sink.counted or heads is not None else self.workers.threads
+        threads = 1 if collector.counted or heads is not None else self.workers.threads
         for job in jobs:
             parts = split(job, threads) if threads > 1 else [job]
             if len(parts) == 1:
-                self._evaluate(*job, groups, sink, heads)
+                self._evaluate(*job, groups, collector, heads)
             else:
                 for part in self.workers.map(evaluate, parts):
-                    sink.include(part)
+                    collector.include(part)
 
     def _evaluate(
         self,
         rule: CompiledRule,
         reading: Reading,
         groups: ColumnarFacts,
-        sink: Sink,
+        collector: HeadCollector,
         heads: ColumnarFacts | None = None,
     ) -> None:
-        """Put the heads of a rule's instances into the sink."""
+        """Collect the heads of a rule's instances."""
         if any(not relation.runs for relation in reading.atoms):
             return
         plain = not (
-            rule.negated or rule.conditions or rule.groupings or sink.counted or heads is not None
+            rule.negated
+            or rule.conditions
+            or rule.groupings
+            or collector.counted
+            or heads is not None
         )
-        if plain and rename_into(rule, reading.atoms, sink):
+        if plain and rename_into(rule, reading.atoms, collector):
             return
-        if plain and compose_into(rule, reading.atoms, reading.first, sink):
+        if plain and compose_into(rule, reading.atoms, reading.first, collector):
             return
-        if plain and select_into(rule, reading.atoms, reading.first, sink):
+        if plain and semijoin_into(rule, reading.atoms, reading.first, collector):
             return
-        if plain and guard_into(rule, reading.atoms, sink, self.space):
+        if plain and small_join_into(rule, reading.atoms, collector, self.space):
             return
-        sources = [Source(p.arguments, r) for p, r in zip(rule.body, reading.atoms, strict=True)]
-        sources += [self._grouped(grouping, groups) for grouping in rule.groupings]
+        sources = [JoinAtom(p.arguments, r) for p, r in zip(rule.body, reading.atoms, strict=True)]
+        sources += [self._aggregate(grouping, groups) for grouping in rule.groupings]
         first = reading.first
         if heads is not None:
             relation = heads.relation(rule.head)
             if first is None or len(relation) < len(reading.atoms[first]):
                 first = len(sources)
-            sources.append(Source(rule.head.arguments, relation))
+            sources.append(JoinAtom(rule.head.arguments, relation))
         body = Body(
             tuple(sources),
             tuple(
-                Source(p.arguments, facts.relation(p))
+                JoinAtom(p.arguments, facts.relation(p))
                 for p, facts in zip(rule.negated, reading.absent, strict=True)
             ),
-            tuple(Source(p.arguments, facts.relation(p)) for p, facts in reading.present),
+            tuple(JoinAtom(p.arguments, facts.relation(p)) for p, facts in reading.present),
             rule.conditions,
             frozenset(a for a in rule.head.arguments if a >= 0),
         )
         for table in solve(body, self.space, first):
-            sink.add_table(rule.head, table)
+            collector.add_table(rule.head, table)
 
-    def _grouped(self, grouping: Grouping, facts: ColumnarFacts) -> Source:
-        """An aggregate as a source: one row of group and results for each group."""
+    def _aggregate(self, grouping: Grouping, facts: ColumnarFacts) -> JoinAtom:
+        """Evaluate an aggregate to an atom: one row of group and results per group."""
         number = max((v for p in grouping.patterns for v in p.variables), default=-1) + 1
         body = Body(
-            tuple(Source(p.arguments, facts.relation(p)) for p in grouping.patterns),
+            tuple(JoinAtom(p.arguments, facts.relation(p)) for p in grouping.patterns),
             needed=frozenset(range(number)),
         )
         tables = list(solve(body, self.space))
@@ -414,7 +430,7 @@ class ColumnarEngine:
             else []
         )
         if not tables:
-            return Source(grouping.outer, Relation(len(grouping.outer)))
+            return JoinAtom(grouping.outer, Relation(len(grouping.outer)))
         rows = sum(table.rows for table in tables)
         keys = self.space.packing.pack([columns[v] for v in grouping.group], rows)
         order = np.argsort(keys, kind="stable")
@@ -431,11 +447,11 @@ class ColumnarEngine:
             names = ", ".join(function for function, _ in grouping.functions)
             note("W104", int((~valid).sum()), detail=names)
         relation = self.space.of_columns([c[valid] for c in results], int(valid.sum()))
-        return Source(grouping.outer, relation)
+        return JoinAtom(grouping.outer, relation)
 
 
-def _after(rounds: int, facts: int, on_round: OnRound | None) -> OnRound | None:
-    """`on_round` for rounds that come after others."""
+def _offset(rounds: int, facts: int, on_round: OnRound | None) -> OnRound | None:
+    """Offset `on_round` by the rounds and facts so far."""
     if on_round is None:
         return None
     return lambda round_, derived: on_round(rounds + round_, facts + derived)

@@ -1,4 +1,4 @@
-"""Sets of facts: one relation for each narrow predicate, shared between versions."""
+"""Sets of facts: one relation per narrow predicate, shared between versions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from corollary.core.compile import TRIPLES, TYPES, Pattern, covers
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.relation import EMPTY, Packing, Relation
-from corollary.engines.columnar.workers import Workers, assisted
+from corollary.engines.columnar.workers import Workers, with_workers
 from corollary.lang.stratify import Predicate
 
 _WIDE = (TRIPLES, TYPES)
 
 
 class Space:
-    """What the facts of one engine share: terms, the packing of rows, budget and threads."""
+    """State shared by all facts of an engine: terms, the packing of rows, budget and threads."""
 
     def __init__(self, dictionary: Dictionary, budget: Budget, workers: Workers) -> None:
         self.dictionary = dictionary
@@ -28,13 +28,13 @@ class Space:
         self.packing = Packing()
 
     def relation(self, rows: Ids) -> Relation:
-        """A relation from rows, repetitions allowed."""
+        """Create a relation from rows, which may have duplicates."""
         arity = rows.shape[1]
         columns = [np.ascontiguousarray(rows[:, p], np.uint32) for p in range(arity)]
         return self.of_columns(columns, len(rows))
 
     def of_columns(self, columns: list[Ids], rows: int) -> Relation:
-        """A relation from columns, repetitions allowed."""
+        """Create a relation from columns, which may have duplicates."""
         return Relation.of_any(len(columns), self.packing.pack(columns, rows))
 
 
@@ -46,13 +46,13 @@ class ColumnarFacts:
         self.relations = {p: r for p, r in relations.items() if len(r)}
         self._size: int | None = None
         self._wide: dict[Predicate, Relation] = {}
-        self._apart_from: ReferenceType[ColumnarFacts] | None = None
+        self._disjoint_from: ReferenceType[ColumnarFacts] | None = None
 
     @classmethod
     def _of(cls, space: Space, relations: dict[Predicate, Relation]) -> ColumnarFacts:
-        """From relations that are known to have facts; the dictionary is kept."""
+        """Create a set from nonempty relations; takes ownership of the dictionary."""
         facts = cls.__new__(cls)
-        facts.space, facts.relations, facts._wide, facts._apart_from = space, relations, {}, None
+        facts.space, facts.relations, facts._wide, facts._disjoint_from = space, relations, {}, None
         facts._size = None
         return facts
 
@@ -67,18 +67,18 @@ class ColumnarFacts:
         return self._size
 
     def predicates(self) -> Collection[Predicate]:
-        """The narrow predicates that have facts."""
+        """List the narrow predicates that have facts."""
         return list(self.relations)
 
     def rows(self, predicate: Predicate) -> Ids:
-        """The facts of a predicate, one a row, in sorted order."""
+        """Return the facts of a predicate as sorted rows."""
         relation = self.relations.get(predicate)
         if relation is None or not len(relation):
             return np.zeros((0, 0), np.uint32)
         columns = self.space.packing.unpack(relation.keys(), relation.arity)
         if not columns:
             return np.zeros((1, 0), np.uint32)
-        if relation.arity > 2:  # keys of longer rows are not in the order of the rows
+        if relation.arity > 2:  # packed keys do not sort like their rows
             order = np.lexsort(columns[::-1])
             columns = [column[order] for column in columns]
         rows = np.empty((len(relation), relation.arity), np.uint32)
@@ -86,35 +86,35 @@ class ColumnarFacts:
             rows[:, place] = column
         return rows
 
-    @assisted
+    @with_workers
     def union(self, other: ColumnarFacts) -> ColumnarFacts:
-        """The facts of both."""
+        """Unite two sets."""
         if not other.relations:
             return self
         if not self.relations:
-            return other  # with what it remembers
-        apart = other._apart_from is not None and other._apart_from() is self
+            return other  # with its caches
+        disjoint = other._disjoint_from is not None and other._disjoint_from() is self
         relations, size = dict(self.relations), self._size
         for predicate, relation in other.relations.items():
             mine = relations.get(predicate)
-            found = relation if mine is None else mine.union(relation, apart=apart)
-            relations[predicate] = found
-            if size is not None:  # counting all relations again would cost what there are
-                size += len(found) - (0 if mine is None else len(mine))
+            both = relation if mine is None else mine.union(relation, disjoint=disjoint)
+            relations[predicate] = both
+            if size is not None:  # recounting would touch all relations
+                size += len(both) - (0 if mine is None else len(mine))
         result = ColumnarFacts._of(self.space, relations)
         result._size = size
         for wide, relation in self._wide.items():
             result._wide[wide] = relation.union(other.wide(wide))
         return result
 
-    def apart_from(self, other: ColumnarFacts) -> ColumnarFacts:
-        """Remember that the other set has none of these facts, so that a union need not compare."""
-        self._apart_from = ref(other)
+    def mark_disjoint(self, other: ColumnarFacts) -> ColumnarFacts:
+        """Record that the sets are disjoint, so that their union skips membership tests."""
+        self._disjoint_from = ref(other)
         return self
 
-    @assisted
+    @with_workers
     def difference(self, other: ColumnarFacts) -> ColumnarFacts:
-        """The facts that the other set does not have."""
+        """Remove the facts of `other`."""
         if not other.relations or not self.relations:
             return self
         relations, size = dict(self.relations), self._size
@@ -135,9 +135,9 @@ class ColumnarFacts:
             result._wide[wide] = relation.difference(other.wide(wide))
         return result
 
-    @assisted
+    @with_workers
     def intersection(self, other: ColumnarFacts) -> ColumnarFacts:
-        """The facts that both have."""
+        """Intersect two sets."""
         if not self.relations or not other.relations:
             return self if not self.relations else other
         both = self.relations.keys() & other.relations.keys()
@@ -145,42 +145,46 @@ class ColumnarFacts:
             self.space, {p: self.relations[p].intersection(other.relations[p]) for p in both}
         )
 
-    @assisted
+    @with_workers
     def changed(
         self, deleted: ColumnarFacts, inserted: ColumnarFacts
     ) -> tuple[ColumnarFacts, ColumnarFacts, ColumnarFacts]:
-        """(self \\ deleted) ∪ inserted, what was deleted of it, and what is new."""
+        """(self \\ deleted) ∪ inserted, and the facts lost and gained."""
         if not deleted.relations and not inserted.relations:
             return self, deleted, inserted
         relations = dict(self.relations)
-        went: dict[Predicate, Relation] = {}
-        came: dict[Predicate, Relation] = {}
+        lost_relations: dict[Predicate, Relation] = {}
+        gained_relations: dict[Predicate, Relation] = {}
         for predicate in {**inserted.relations, **deleted.relations}:
             old, new = deleted.relations.get(predicate), inserted.relations.get(predicate)
             mine = relations.get(predicate)
             if mine is None:
                 if new is not None:
-                    relations[predicate] = came[predicate] = new
+                    relations[predicate] = gained_relations[predicate] = new
                 continue
-            now, gone, fresh = mine.changed(
+            now, lost_keys, gained_keys = mine.changed(
                 EMPTY if old is None else old.keys(), EMPTY if new is None else new.keys()
             )
-            if len(gone):
-                went[predicate] = Relation.of(mine.arity, gone)
-            if len(fresh):
-                came[predicate] = Relation.of(mine.arity, fresh)
+            if len(lost_keys):
+                lost_relations[predicate] = Relation.of(mine.arity, lost_keys)
+            if len(gained_keys):
+                gained_relations[predicate] = Relation.of(mine.arity, gained_keys)
             if now.runs:
                 relations[predicate] = now
             else:
                 del relations[predicate]
-        lost, gained = (ColumnarFacts._of(self.space, found) for found in (went, came))
+        lost = ColumnarFacts._of(self.space, lost_relations)
+        gained = ColumnarFacts._of(self.space, gained_relations)
         return self._with(relations, lost, gained), lost, gained
 
-    @assisted
+    @with_workers
     def replaced(
         self, lost: ColumnarFacts, gained: ColumnarFacts, *, shared: ColumnarFacts | None = None
     ) -> ColumnarFacts:
-        """Without some of its facts, and with some that it has not."""
+        """Remove `lost` and add `gained`, or take the relations that change from `shared`.
+
+        Precondition, not checked: `lost ⊆ self`, `gained ∩ self = ∅`.
+        """
         if not lost.relations and not gained.relations:
             return self
         relations = dict(self.relations)
@@ -206,7 +210,7 @@ class ColumnarFacts:
     def _with(
         self, relations: dict[Predicate, Relation], lost: ColumnarFacts, gained: ColumnarFacts
     ) -> ColumnarFacts:
-        """Other relations, which differ by this; what was assembled follows."""
+        """Replace these relations; update the size and the wide relations incrementally."""
         result = ColumnarFacts._of(self.space, relations)
         if self._size is not None:
             result._size = self._size - len(lost) + len(gained)
@@ -216,54 +220,54 @@ class ColumnarFacts:
         return result
 
     def only(self, predicates: Collection[Predicate]) -> ColumnarFacts:
-        """The facts of these predicates; wide ones stand for all that they cover."""
+        """Select the facts of these predicates; a wide one covers all of its narrow ones."""
         mine = self.relations
         if not mine:
             return self
         if len(mine) < len(predicates):
             predicates = frozenset(predicates)
-            kept = {p: relation for p, relation in mine.items() if p in predicates}
+            selected = {p: relation for p, relation in mine.items() if p in predicates}
         else:
-            kept = {p: mine[p] for p in predicates if p in mine}
+            selected = {p: mine[p] for p in predicates if p in mine}
         for wide in _WIDE:
             if wide in predicates:
-                kept |= {p: relation for p, relation in mine.items() if covers(wide, p)}
-        return ColumnarFacts._of(self.space, kept)
+                selected |= {p: relation for p, relation in mine.items() if covers(wide, p)}
+        return ColumnarFacts._of(self.space, selected)
 
     def without(self, predicates: Collection[Predicate]) -> ColumnarFacts:
-        """The facts of all other predicates."""
+        """Drop the facts of these predicates."""
         mine = self.relations
         if not mine:
             return self
         if len(mine) <= len(predicates):
             predicates = frozenset(predicates)
-            kept = {p: relation for p, relation in mine.items() if p not in predicates}
+            selected = {p: relation for p, relation in mine.items() if p not in predicates}
         else:
-            kept = dict(mine)
+            selected = dict(mine)
             for predicate in predicates:
-                kept.pop(predicate, None)
+                selected.pop(predicate, None)
         for wide in _WIDE:
             if wide in predicates:
-                kept = {p: relation for p, relation in kept.items() if not covers(wide, p)}
-        return ColumnarFacts._of(self.space, kept)
+                selected = {p: relation for p, relation in selected.items() if not covers(wide, p)}
+        return ColumnarFacts._of(self.space, selected)
 
     def renamed(self, predicate: Predicate, new: Predicate) -> ColumnarFacts:
-        """The facts of one predicate as facts of another one."""
-        found = self.relations.get(predicate)
-        return ColumnarFacts._of(self.space, {} if found is None else {new: found})
+        """Rename the predicate of facts."""
+        relation = self.relations.get(predicate)
+        return ColumnarFacts._of(self.space, {} if relation is None else {new: relation})
 
     def relation(self, pattern: Pattern) -> Relation:
-        """What a pattern reads."""
+        """Return the relation that a pattern reads."""
         if pattern.wide:
             return self.wide(pattern.predicate)
         return self.relations.get(pattern.predicate) or Relation(len(pattern.arguments))
 
     def wide(self, predicate: Predicate) -> Relation:
-        """All triples as (subject, property, object), or all types as (member, class)."""
-        found = self._wide.get(predicate)
-        if found is None:
-            found = self._wide[predicate] = self._assemble(predicate)
-        return found
+        """Return all triples as (subject, property, object), or all types as (member, class)."""
+        relation = self._wide.get(predicate)
+        if relation is None:
+            relation = self._wide[predicate] = self._assemble(predicate)
+        return relation
 
     def _assemble(self, wide: Predicate) -> Relation:
         constant, packing = self.space.dictionary.id, self.space.packing
@@ -286,33 +290,33 @@ class ColumnarFacts:
         return self.space.of_columns(columns, len(columns[0]))
 
 
-class Readable(Protocol):
-    """What a body atom can read."""
+class PatternSource(Protocol):
+    """Facts that body atoms can read."""
 
     def relation(self, pattern: Pattern) -> Relation:
-        """What a pattern reads."""
+        """Return the relation that a pattern reads."""
         ...
 
 
-class Less:
-    """facts \\ part, made for a predicate when it is first read."""
+class LazyDifference:
+    """facts \\ part, computed per predicate on first read."""
 
     def __init__(self, facts: ColumnarFacts, part: ColumnarFacts) -> None:
         self._facts = facts
         self._part = part
-        self._made: dict[Predicate, Relation] = {}
+        self._relations: dict[Predicate, Relation] = {}
 
     def relation(self, pattern: Pattern) -> Relation:
-        """What a pattern reads."""
-        found = self._made.get(pattern.predicate)
-        if found is None:
-            found = self._facts.relation(pattern).difference(self._part.relation(pattern))
-            self._made[pattern.predicate] = found
-        return found
+        """Return the relation that a pattern reads."""
+        relation = self._relations.get(pattern.predicate)
+        if relation is None:
+            relation = self._facts.relation(pattern).difference(self._part.relation(pattern))
+            self._relations[pattern.predicate] = relation
+        return relation
 
 
 def appended(old: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
-    """old ∪ delta for disjoint sets, nothing merged."""
+    """old ∪ delta for disjoint sets, without merging runs."""
     relations = dict(old.relations)
     for predicate, relation in delta.relations.items():
         mine = relations.get(predicate, Relation(relation.arity))
@@ -323,10 +327,11 @@ def appended(old: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
     return full
 
 
-def settled(full: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
+def consolidated(full: ColumnarFacts, delta: ColumnarFacts) -> ColumnarFacts:
+    """Merge the runs of the relations to which `delta` was appended."""
     relations = dict(full.relations)
     for predicate in delta.relations:
-        relations[predicate] = relations[predicate].settled()
-    settled = ColumnarFacts._of(full.space, relations)
-    settled._wide.update(full._wide)
-    return settled
+        relations[predicate] = relations[predicate].consolidated()
+    result = ColumnarFacts._of(full.space, relations)
+    result._wide.update(full._wide)
+    return result

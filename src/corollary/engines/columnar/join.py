@@ -1,10 +1,10 @@
 """Rule bodies as pipelines of joins over columns.
 
-A table of bindings (a column of ids for each variable that is still needed) goes through the atoms
-of a body, the most restrictive next. An atom whose variables all have values, or have further
-variables that nothing needs, only filters. Every row carries the number of rule instances that it
-stands for, so that instances are counted although they are not all enumerated. Large joins are
-done in pieces, so that memory stays bounded.
+A table of bindings (a column of ids for each variable that is still needed) is joined with the
+atoms of a body, the most restrictive one next. An atom whose variables are all bound, or not needed
+afterwards, is a semi-join. Each row has a weight, the number of rule instances that it represents,
+so instances are counted without enumerating all of them. Large joins are evaluated in pieces to
+bound memory.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from corollary.core.dictionary import Ids
 from corollary.core.expressions import holds
 from corollary.engines.columnar import kernels
 from corollary.engines.columnar.budget import checkpoint
-from corollary.engines.columnar.by_value import ByValue, link
+from corollary.engines.columnar.by_value import ValueIndex, link
 from corollary.engines.columnar.facts import Space
 from corollary.engines.columnar.relation import HIGH, NONE, Relation, Run
 from corollary.engines.columnar.tuning import tuning
 
-_LONG = 5  # atoms of a body that counts as long
-_TOGETHER = 1 << 21  # distinct rows of a long body that wait for each other
-MOST = 1 << 62  # instances that a row may stand for: more are counted as so many
-_LARGE = 1 << 16  # results of a join from which on the budget is asked
+_LONG = 5  # a body with this many atoms is long
+_TOGETHER = 1 << 21  # distinct rows of a long body that are collected before they continue
+MAX_INSTANCES = 1 << 62  # weights saturate here
+_LARGE = 1 << 16  # rows; larger join results are checked against the budget
 
 Counts = npt.NDArray[np.int64]
 
 
 @dataclass
 class Table:
-    """Bindings: `weights[i]` instances share the values of row i (1 if there are no weights)."""
+    """Bindings: row i represents `weights[i]` rule instances (1 without weights)."""
 
     rows: int
     columns: dict[int, Ids] = field(default_factory=dict)
     weights: Counts | None = None
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_], count: int) -> Table:
-        """Some rows, by number or by mask."""
+        """Select rows by number or by mask."""
         weights = None if self.weights is None else self.weights[rows]
         return Table(count, {v: column[rows] for v, column in self.columns.items()}, weights)
 
     def filtered(self, mask: npt.NDArray[np.bool_]) -> Table:
-        """The rows of a mask."""
+        """Select the rows of a mask."""
         count = int(np.count_nonzero(mask))
         return self if count == self.rows else self.take(mask, count)
 
     def instances(self) -> int:
-        """The number of rule instances in the table."""
+        """Count the rule instances in the table."""
         if self.weights is None:
             return self.rows
-        if self.rows and int(self.weights.max()) > MOST // self.rows:
+        if self.rows and int(self.weights.max()) > MAX_INSTANCES // self.rows:
             return int(self.weights.sum(dtype=np.float64))
         return int(self.weights.sum())
 
@@ -72,7 +72,7 @@ def _repeats(arguments: tuple[Argument, ...]) -> bool:
     return len([a for a in arguments if a >= 0]) > len(_variables(arguments))
 
 
-class Source(NamedTuple):
+class JoinAtom(NamedTuple):
     """An atom to join with: its arguments and the facts that it reads."""
 
     arguments: tuple[Argument, ...]
@@ -81,8 +81,8 @@ class Source(NamedTuple):
     def variables(self) -> frozenset[int]:
         return _variables(self.arguments)
 
-    def distinct(self, space: Space) -> Source:
-        """The same atom without repeated variables: facts that differ there are left out."""
+    def distinct(self, space: Space) -> JoinAtom:
+        """Eliminate repeated variables: keep the facts whose repeated arguments are equal."""
         if not _repeats(self.arguments):
             return self
         columns = space.packing.unpack(self.relation.keys(), len(self.arguments))
@@ -96,22 +96,22 @@ class Source(NamedTuple):
                 first[argument] = position
                 kept.append(position)
         relation = space.of_columns([columns[p][mask] for p in kept], int(mask.sum()))
-        return Source(tuple(self.arguments[p] for p in kept), relation)
+        return JoinAtom(tuple(self.arguments[p] for p in kept), relation)
 
 
 @dataclass(frozen=True)
 class Body:
-    """What must hold: atoms, absent atoms (one existential check each), conditions."""
+    """A rule body: atoms, negated atoms (an anti-join each), and conditions."""
 
-    atoms: tuple[Source, ...]
-    absent: tuple[Source, ...] = ()
-    present: tuple[Source, ...] = ()  # checked like `absent`, but must have a match
+    atoms: tuple[JoinAtom, ...]
+    absent: tuple[JoinAtom, ...] = ()
+    present: tuple[JoinAtom, ...] = ()  # checked like `absent`, but must have a match
     conditions: tuple[Condition, ...] = ()
-    needed: frozenset[int] = frozenset()  # variables of the head, or all that are asked for
+    needed: frozenset[int] = frozenset()  # variables of the head, or all requested ones
 
 
 def solve(body: Body, space: Space, first: int | None = None) -> Iterator[Table]:
-    """The bindings of a body, in pieces; the atom `first` (a delta) comes first."""
+    """Evaluate a body and yield its bindings in pieces; the atom `first` (a delta) comes first."""
     for atom in body.atoms:
         if not atom.relation.runs:
             return iter(())
@@ -123,11 +123,11 @@ def solve(body: Body, space: Space, first: int | None = None) -> Iterator[Table]
     return pipeline.run(Table(1), list(range(len(atoms))), start)
 
 
-def starting_atom(atoms: Sequence[Source], first: int | None) -> int:
-    """The delta, else the smallest atom, unless it is a set of ends of pairs that are soon read.
+def starting_atom(atoms: Sequence[JoinAtom], first: int | None) -> int:
+    """Choose the delta, else the smallest atom; prefer pairs that join with it if it is a set.
 
-    A scan of pairs with look-ups of their ends costs less than finding the pairs of each end, and
-    needs no index.
+    Unless there are many more pairs, scanning them and looking up their subjects or objects in the
+    set costs less than finding the pairs of each element, and needs no index.
     """
     soon = tuning.delta_scan_ratio if first is not None else tuning.first_scan_ratio
     if first is None:
@@ -150,21 +150,21 @@ class _Pipeline:
         self,
         space: Space,
         body: Body,
-        atoms: list[Source],
-        absent: list[Source],
-        present: list[Source],
+        atoms: list[JoinAtom],
+        absent: list[JoinAtom],
+        present: list[JoinAtom],
     ) -> None:
         self.space = space
         self.atoms = atoms
         self.checks = [(s, False) for s in absent] + [(s, True) for s in present]
         self.conditions = body.conditions
         self.needed = body.needed
-        # Every atom of a long body may have a piece waiting, so that these are smaller.
+        # Each atom of a long body may hold a pending piece, so pieces are smaller.
         self.share = max(1, len(atoms) // _LONG)
         self.shared: list[frozenset[int]] = []
         if self.checks:
             binding = frozenset[int]().union(*(atom.variables() for atom in atoms))
-            # A check can be made when the variables that it shares with the atoms have values.
+            # A check runs once the variables that it shares with the atoms are bound.
             self.shared = [source.variables() & binding for source, _ in self.checks]
 
     def run(self, table: Table, left: list[int], first: int | None) -> Iterator[Table]:
@@ -186,7 +186,7 @@ class _Pipeline:
                 return
             counts = matches(atom, table, self.space)
             result = table.filtered(counts > 0)
-            if new:  # existential: the row stands for all its matches
+            if new:  # existential: the row represents all of its matches
                 counts = counts[counts > 0].astype(np.int64, copy=False)
                 weights = counts if result.weights is None else product(result.weights, counts)
                 result = Table(result.rows, result.columns, weights)
@@ -195,21 +195,21 @@ class _Pipeline:
             yield table
 
     def _joined(
-        self, atom: Source, table: Table, wanted: set[int], new: frozenset[int], left: list[int]
+        self, atom: JoinAtom, table: Table, wanted: set[int], new: frozenset[int], left: list[int]
     ) -> Iterator[tuple[Table, list[int]]]:
-        """The table joined with an atom that binds variables, in pieces; and the atoms left."""
+        """Join the table with an atom that binds variables, in pieces, each with the atoms left."""
         bound = set(table.columns)
         linked = link(atom.arguments, bound, self.conditions) if self.conditions else None
         if linked is not None:
             found = expand_by_value(atom, table, *linked, self.space)
         else:
             found = expand(atom, table, self.space, max(1, tuning.join_piece_rows // self.share))
-        # Rows that agree in what is still needed stand for each other. Else a long body would
-        # enumerate all ways to match it, of which there may be exponentially many.
+        # Merge rows that agree in all variables still needed. Otherwise, a long body would
+        # enumerate all of its matches, of which there may be exponentially many.
         distinct = self.share > 1 and not bound | new <= wanted
         waiting: list[Table] = []
         rest, rows = left, 0
-        for piece in found if len(atom.relation.runs) == 1 else gathered(found):
+        for piece in found if len(atom.relation.runs) == 1 else batch(found):
             if piece.rows > _LARGE:
                 checkpoint()
             keep = {v: c for v, c in piece.columns.items() if v in wanted or v in new}
@@ -235,9 +235,9 @@ class _Pipeline:
             yield distinct_rows(_together(waiting)), rest
 
     def _met(self, table: Table, left: list[int]) -> tuple[Table, list[int]]:
-        """Apply atoms that have no variable without a value before any condition.
+        """Apply atoms whose variables are all bound before any condition.
 
-        A condition may have to look at texts, which a dictionary may have to fetch.
+        A condition may read the text of terms, which a dictionary may have to fetch.
         """
         if not self.conditions:
             return table, left
@@ -251,7 +251,7 @@ class _Pipeline:
         return table, rest
 
     def _wanted(self, left: list[int], bound: set[int]) -> set[int]:
-        """Variables that are still needed after an atom has been joined."""
+        """Return the variables that are still needed after an atom has been joined."""
         wanted = set(self.needed)
         for at in left:
             wanted |= self.atoms[at].variables()
@@ -264,7 +264,7 @@ class _Pipeline:
         return wanted
 
     def _choose(self, table: Table, left: list[int]) -> int:
-        """Checks first, then atoms with much bound, of these the smaller relation first."""
+        """Rank the atoms: checks first, then by bound arguments, then smaller relations first."""
 
         if len(left) == 1:
             return left[0]
@@ -274,8 +274,8 @@ class _Pipeline:
             fixed = sum(a < 0 or a in table.columns for a in atom.arguments)
             if fixed == len(atom.arguments):
                 return 0, 0, len(atom.relation)
-            # The values of a known subject and property are few, however many triples there are;
-            # the members of a known class may be many.
+            # A bound subject and property have few objects, whatever the number of triples; a bound
+            # class may have many members.
             return (1 if fixed else 2), -fixed, len(atom.relation)
 
         return min(left, key=cost)
@@ -298,8 +298,8 @@ class _Pipeline:
         return table
 
 
-def matches(source: Source, table: Table, space: Space) -> Counts | npt.NDArray[np.bool_]:
-    """For each row, how many facts of the source agree with its values; or whether the one does."""
+def matches(source: JoinAtom, table: Table, space: Space) -> Counts | npt.NDArray[np.bool_]:
+    """Count the facts of the source that match each row; a mask if at most one can match."""
     relation = source.relation
     positions = [p for p, a in enumerate(source.arguments) if a < 0 or a in table.columns]
     if not positions and source.arguments:
@@ -312,16 +312,18 @@ def matches(source: Source, table: Table, space: Space) -> Counts | npt.NDArray[
     for run in relation.runs:
         low, high, *_ = _ranges(run, positions, columns, relation.arity, space)
         counts += high - low
-    for run in relation.dead:
+    for run in relation.tombstones:
         low, high, *_ = _ranges(run, positions, columns, relation.arity, space)
         counts -= high - low
     return counts
 
 
-def expand(source: Source, table: Table, space: Space, size: int | None = None) -> Iterator[Table]:
-    """The table joined with the source, in pieces of about `size` rows.
+def expand(
+    source: JoinAtom, table: Table, space: Space, size: int | None = None
+) -> Iterator[Table]:
+    """Join the table with the source, in pieces of about `size` rows.
 
-    By default, `tuning.join_piece_rows`.
+    The default is `tuning.join_piece_rows`.
     """
     size = size or tuning.join_piece_rows
     positions = [p for p, a in enumerate(source.arguments) if a < 0 or a in table.columns]
@@ -354,11 +356,11 @@ def expand(source: Source, table: Table, space: Space, size: int | None = None) 
 
 
 def expand_by_value(
-    source: Source, table: Table, known: int, free: int, space: Space
+    source: JoinAtom, table: Table, known: int, free: int, space: Space
 ) -> Iterator[Table]:
-    """Every row with every fact whose term `free` has the value of the row's term `known`."""
+    """Join rows with facts whose term `free` has the same value as the row's term `known`."""
     facts = space.packing.unpack(source.relation.keys(), source.relation.arity)
-    index = ByValue(facts[source.arguments.index(free)], space.dictionary)
+    index = ValueIndex(facts[source.arguments.index(free)], space.dictionary)
     low, high = index.ranges(table.columns[known])
     for start, stop in pieces(high - low, tuning.join_piece_rows):
         total = int((high - low)[start:stop].sum())
@@ -372,14 +374,14 @@ def expand_by_value(
 
 
 def _reserve(space: Space, rows: int, columns: int, whole: int) -> None:
-    """Ask the budget for a piece of a join's result."""
+    """Reserve memory for a piece of a join's result."""
     if rows > _LARGE:
         purpose = f"a join with {whole:,} results, {rows:,} at a time,"
         space.budget.reserve(rows * (24 + 4 * columns), purpose)
 
 
-def gathered(tables: Iterable[Table]) -> Iterator[Table]:
-    """The same rows in fewer tables: small ones, such as those of small runs, are put together."""
+def batch(tables: Iterable[Table]) -> Iterator[Table]:
+    """Concatenate small tables, such as those of small runs, into fewer larger ones."""
     small: list[Table] = []
     rows = 0
     for table in tables:
@@ -408,15 +410,15 @@ def _together(tables: list[Table]) -> Table:
 
 
 def product(left: Counts, right: Counts) -> Counts:
-    """Products of counts, at most `MOST`: beyond that they would wrap around, to 0 at worst."""
-    if not len(left) or int(left.max()) <= MOST // int(right.max()):
+    """Multiply counts, saturating at `MAX_INSTANCES` instead of overflowing, to 0 at worst."""
+    if not len(left) or int(left.max()) <= MAX_INSTANCES // int(right.max()):
         return left * right
     exact = left.astype(np.float64) * right
-    return np.where(exact < MOST, left * right, MOST)
+    return np.where(exact < MAX_INSTANCES, left * right, MAX_INSTANCES)
 
 
 def distinct_rows(table: Table) -> Table:
-    """Rows with the same values as one row, which stands for all their instances."""
+    """Merge rows with equal values into one row, whose weight is the sum of theirs."""
     if table.rows < 2:
         return table
     weights = np.ones(table.rows, np.int64) if table.weights is None else table.weights
@@ -436,14 +438,14 @@ def distinct_rows(table: Table) -> Table:
 
 def _sums(weights: Counts, starts: npt.NDArray[np.int64]) -> Counts:
     sums = np.add.reduceat(weights, starts)
-    if int(weights.max()) > MOST // len(weights):
+    if int(weights.max()) > MAX_INSTANCES // len(weights):
         exact = np.add.reduceat(weights.astype(np.float64), starts)
-        sums = np.where(exact < MOST, sums, MOST)
+        sums = np.where(exact < MAX_INSTANCES, sums, MAX_INSTANCES)
     return sums
 
 
-def _scan(run: Run, source: Source, table: Table, space: Space, most: int) -> Iterator[Table]:
-    """Every row with every fact of a run."""
+def _scan(run: Run, source: JoinAtom, table: Table, space: Space, most: int) -> Iterator[Table]:
+    """Compute the cross product of the rows and the facts of a run."""
     arity = source.relation.arity
     step = max(1, most // max(1, table.rows))
     for start in range(0, len(run), step):
@@ -466,21 +468,21 @@ def _scan(run: Run, source: Source, table: Table, space: Space, most: int) -> It
         yield _alive(result, source, space)
 
 
-def _alive(result: Table, source: Source, space: Space) -> Table:
-    """Without the rows that come from dead facts."""
-    if not source.relation.dead or not result.rows:
+def _alive(result: Table, source: JoinAtom, space: Space) -> Table:
+    """Drop the rows that come from tombstones."""
+    if not source.relation.tombstones or not result.rows:
         return result
     columns = [_values(argument, result) for argument in source.arguments]
-    return result.filtered(~source.relation.died(space.packing.pack(columns, result.rows)))
+    return result.filtered(~source.relation.is_tombstone(space.packing.pack(columns, result.rows)))
 
 
 def _ranges(
     run: Run, positions: list[int], columns: list[Ids], arity: int, space: Space
 ) -> tuple[Counts, Counts, Run, Counts | None]:
-    """Stretches of an index of the run, the index, and for longer rows the order of its facts."""
+    """Look up index ranges; also return the index and, for wide facts, the permutation of rows."""
     probes = space.packing.pack(columns, len(columns[0]))
     if arity == 2:
-        index = run if positions == [0] else run.swapped
+        index = run if positions == [0] else run.transposed
         return *index.ranges(probes, HIGH), index, None
     index, order = run.by(tuple(positions), arity, space.packing)
     return *index.ranges(probes, NONE), index, order
@@ -493,7 +495,7 @@ def _values(argument: Argument, table: Table) -> Ids:
 
 
 def pieces(sizes: Counts, size: int) -> Iterator[tuple[int, int]]:
-    """Stretches of rows whose joins have about `size` rows together."""
+    """Split the rows into ranges whose join results have about `size` rows each."""
     if len(sizes) <= tuning.gathered_rows_limit and int(sizes.sum()) <= size:
         yield 0, len(sizes)
         return

@@ -2,7 +2,7 @@
 
 A key is one fact: of a unary predicate the id itself, of a binary one subject << 32 | object.
 Arrays called `a` and `b` are sorted and duplicate-free, and so is every result that is called a
-set. All kernels release the lock, are compiled once and then come from the cache on disk; with
+set. All kernels release the GIL, are compiled once and then loaded from a cache on disk; with
 NUMBA_DISABLE_JIT=1 they run as plain Python. Large results are allocated by numpy, which asks for
 huge pages: writing a fresh array of 4 million keys took 3.6 ms, against 12 ms in one that compiled
 code had allocated.
@@ -46,7 +46,7 @@ def merge(a: Keys, b: Keys, out: Keys) -> int:
 
 @inlined
 def gallop(a: Keys, x: np.uint64, start: int) -> int:
-    """The first place from `start` on whose key is not less than x."""
+    """The first position from `start` on whose key is at least x."""
     n = len(a)
     if start >= n or a[start] >= x:
         return start
@@ -66,9 +66,9 @@ def gallop(a: Keys, x: np.uint64, start: int) -> int:
 
 
 @compiled
-def merge_few(a: Keys, b: Keys, out: Keys) -> int:
-    """Write a ∪ b; what lies between two keys of b is copied as it is."""
-    i = n = np.uint64(0)  # unsigned: ten times faster, as stretches are copied by words
+def merge_by_insertion(a: Keys, b: Keys, out: Keys) -> int:
+    """Write a ∪ b; the ranges of a between two keys of b are copied as blocks."""
+    i = n = np.uint64(0)  # unsigned: ten times faster, as blocks are copied by words
     size, one = np.uint64(len(a)), np.uint64(1)
     for y in b:
         j = np.uint64(gallop(a, y, int(np.int64(i))))
@@ -86,7 +86,7 @@ def merge_few(a: Keys, b: Keys, out: Keys) -> int:
 @compiled
 def select(a: Keys, b: Keys, keep: bool, out: Keys) -> int:
     """Write a ∩ b if `keep`, else a \\ b; gallops through b, so that a small a costs little."""
-    n = j = np.uint64(0)  # unsigned: signed places are checked for being counted from the end
+    n = j = np.uint64(0)  # unsigned: signed indexes are checked for wraparound
     one, size = np.uint64(1), np.uint64(len(b))
     dense = len(b) < 8 * len(a)
     for x in a:
@@ -108,7 +108,7 @@ def differences(a: Keys, b: Keys, only_a: Keys, only_b: Keys) -> tuple[int, int]
     one = np.uint64(1)
     size, other = np.uint64(len(a)), np.uint64(len(b))
     while i < size and j < other:
-        # without branches: which is less is hard to predict
+        # branch-free: which is less is hard to predict
         x, y = a[i], b[j]
         only_a[n] = x
         only_b[m] = y
@@ -129,7 +129,7 @@ def differences(a: Keys, b: Keys, only_a: Keys, only_b: Keys) -> tuple[int, int]
 
 @compiled
 def member(probes: Keys | Ids, a: Keys, mask: npt.NDArray[np.bool_]) -> None:
-    """Set mask[i] where probes[i] ∈ a; sorted stretches of probes are found by galloping."""
+    """Set mask[i] where probes[i] ∈ a; sorted ranges of probes are found by galloping."""
     j = 0
     before = np.uint64(0)
     for i in range(len(probes)):
@@ -144,7 +144,7 @@ def member(probes: Keys | Ids, a: Keys, mask: npt.NDArray[np.bool_]) -> None:
 
 @compiled
 def set_bits(a: Keys, bits: Keys) -> None:
-    """Set the bits of the keys, whose words have none so far."""
+    """Set the bits of the keys in words that are all zero."""
     if len(a) == 0:
         return
     at, word = a[0] >> np.uint64(6), np.uint64(0)
@@ -169,7 +169,7 @@ def member_bitmap(probes: Keys | Ids, bits: Keys, mask: npt.NDArray[np.bool_]) -
 
 @compiled
 def select_pairs(a: Keys, subjects: Keys, objects: Keys, out: Keys) -> int:
-    """The pairs whose ends have their bits set; where there are no bits, every end has."""
+    """Keep the pairs whose subject and object are in the bitmaps; an empty one accepts all."""
     low, six, low6, one = np.uint64(0xFFFFFFFF), np.uint64(6), np.uint64(63), np.uint64(1)
     none = np.uint64(0)
     left, right = np.uint64(len(subjects)), np.uint64(len(objects))
@@ -177,7 +177,7 @@ def select_pairs(a: Keys, subjects: Keys, objects: Keys, out: Keys) -> int:
     for i in range(np.uint64(len(a))):
         key = a[i]
         x, z = key >> np.uint64(32), key & low
-        # without branches: which pairs pass is hard to predict
+        # branch-free: which pairs pass is hard to predict
         out[n] = key
         keep = one
         if left > none:
@@ -199,14 +199,14 @@ def mark(marks: npt.NDArray[np.uint8], keys: Keys | Ids, shift: np.uint64) -> No
 
 @compiled
 def clear(marks: npt.NDArray[np.uint8], keys: Keys) -> None:
-    """Take the marks of the keys away."""
+    """Clear the marks of the keys."""
     for key in keys:
         marks[key] = 0
 
 
 @compiled
 def count_bits(words: Keys) -> int:
-    """How many bits are set."""
+    """Count the bits that are set."""
     n = 0
     for word in words:
         n += ones(word)
@@ -215,10 +215,7 @@ def count_bits(words: Keys) -> int:
 
 @compiled
 def list_marked(words: Keys, start: int, out: Keys) -> None:
-    """Write the numbers of the marks that are 1, eight to a word, counted from `start`.
-
-    No mark is left.
-    """
+    """Write the positions of the marks, eight to a word, counted from `start`, and clear them."""
     n = 0
     one, all_ = np.uint64(1), np.uint64(0x0101010101010101)
     for w in range(len(words)):
@@ -239,7 +236,7 @@ def list_marked(words: Keys, start: int, out: Keys) -> None:
 
 @compiled
 def largest_low(a: Keys) -> int:
-    """The largest object of pairs, 0 if there is none."""
+    """The largest object of pairs, 0 without pairs."""
     largest = np.uint64(0)
     for key in a:
         largest = max(largest, key & np.uint64(0xFFFFFFFF))
@@ -248,12 +245,12 @@ def largest_low(a: Keys) -> int:
 
 @compiled
 def distinct(a: Keys, shift: np.uint64, out: Keys) -> int:
-    """Write the keys of a sorted array, shifted right, without repetitions."""
+    """Write the distinct keys of a sorted array, shifted right."""
     n = 0
     before = np.uint64(0)
     for i in range(len(a)):
         x = a[i] >> shift
-        # without a branch: the place is written again until the next one is different
+        # branch-free: the position is overwritten until the next key differs
         n += i == 0 or x != before
         out[n - 1] = x
         before = x
@@ -262,7 +259,7 @@ def distinct(a: Keys, shift: np.uint64, out: Keys) -> int:
 
 @compiled
 def count_distinct(a: Keys, shift: np.uint64) -> int:
-    """How many keys of a sorted array are different when they are shifted right."""
+    """Count the distinct keys of a sorted array, shifted right."""
     n = int(len(a) > 0)
     for i in range(1, len(a)):
         n += (a[i] ^ a[i - 1]) >> shift != np.uint64(0)
@@ -271,7 +268,7 @@ def count_distinct(a: Keys, shift: np.uint64) -> int:
 
 @compiled
 def order(a: Keys) -> int:
-    """1 if keys are sorted without repetitions, 0 if they are sorted, -1 if not."""
+    """1 if keys are sorted and distinct, 0 if they are sorted, -1 if not."""
     strict = 1
     for i in range(1, len(a)):
         if a[i - 1] >= a[i]:
@@ -283,7 +280,7 @@ def order(a: Keys) -> int:
 
 @compiled
 def count_digits(keys: Keys, shift: np.uint64, first: bool, counts: Keys) -> None:
-    """How many keys have each digit at `shift`, the halves exchanged in the `first` pass."""
+    """Count the keys with each digit at `shift`, transposed in the `first` pass."""
     last = np.uint64(len(counts) - 1)
     if first:
         shift ^= np.uint64(32)
@@ -292,8 +289,8 @@ def count_digits(keys: Keys, shift: np.uint64, first: bool, counts: Keys) -> Non
 
 
 @compiled
-def add_up(counts: npt.NDArray[np.uint64]) -> None:
-    """The first place for each digit of each part, from how often it occurs there."""
+def prefix_sums(counts: npt.NDArray[np.uint64]) -> None:
+    """Turn the digit counts of each part into the first position of each digit."""
     before = np.uint64(0)
     for d in range(counts.shape[1]):
         for part in range(counts.shape[0]):
@@ -304,7 +301,7 @@ def add_up(counts: npt.NDArray[np.uint64]) -> None:
 
 @compiled
 def move_digits(keys: Keys, shift: np.uint64, first: bool, places: Keys, out: Keys) -> None:
-    """Put keys into the places of their digits; the first pass exchanges the halves."""
+    """Move keys to the positions of their digits; the first pass transposes them."""
     last, half = np.uint64(len(places) - 1), np.uint64(32)
     for key in keys:
         moved = (key << half) | (key >> half) if first else key
@@ -314,7 +311,7 @@ def move_digits(keys: Keys, shift: np.uint64, first: bool, places: Keys, out: Ke
 
 
 def offsets(a: Keys, shift: np.uint64, size: int) -> npt.NDArray[np.int64]:
-    """Where the keys with each number at `shift` begin: result[x] … result[x + 1]."""
+    """The offsets of the keys with each number at `shift`: result[x] … result[x + 1]."""
     out = np.zeros(size + 1, np.int64)
     _offsets(a, shift, size, out)
     return out
@@ -336,7 +333,7 @@ def ranges(
     low: npt.NDArray[np.int64],
     high: npt.NDArray[np.int64],
 ) -> None:
-    """For each probe the stretch of `a` whose keys, shifted right, equal it."""
+    """For each probe the range of `a` whose keys, shifted right, equal it."""
     j = 0
     before = np.uint64(0)
     one = np.uint64(1)
@@ -361,7 +358,7 @@ def ranges_by_offsets(
     low: npt.NDArray[np.int64],
     high: npt.NDArray[np.int64],
 ) -> None:
-    """`ranges` by a table of offsets."""
+    """`ranges` with an offset index."""
     size = np.uint64(len(starts) - 1)
     for i in range(len(probes)):
         x = probes[i]
@@ -374,7 +371,7 @@ def ranges_by_offsets(
 def expand(
     low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], total: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Row numbers and places of all entries of the stretches."""
+    """Row numbers and positions of all entries of the ranges."""
     rows, places = np.empty(total, np.int64), np.empty(total, np.int64)
     _expand(low, high, rows, places)
     return rows, places
@@ -396,7 +393,7 @@ def _expand(
 
 
 def gather(a: Keys, places: npt.NDArray[np.int64]) -> Ids:
-    """The low halves of the keys at these places."""
+    """The low halves of the keys at these positions."""
     out = np.empty(len(places), np.uint32)
     _gather(a, places, out)
     return out
@@ -455,11 +452,11 @@ def compose(
     stamps: npt.NDArray[np.int64],
     epoch: int,
 ) -> tuple[Keys, int, int]:
-    """{(x, z) | (x, y) ∈ left, (y, z) ∈ right}, each x by itself, with marks instead of sorting.
+    """{(x, z) | (x, y) ∈ left, (y, z) ∈ right}, per x, with marks instead of sorting.
 
-    `left` is sorted; `starts` are the offsets of `right` by y; `stamps` has a place for each z and
-    is used again with a higher epoch. Gives the pairs grouped by x (each once, objects in no
-    order), the number of instances, and the next epoch.
+    `left` is sorted; `starts` are the offsets of `right` by y; `stamps` has an entry per z and is
+    reused with a higher epoch. Returns the distinct pairs grouped by x (objects unordered), the
+    number of instances and the next epoch.
     """
     out = np.empty(max(16, len(left)), np.uint64)
     n = instances = 0
@@ -488,7 +485,7 @@ def compose(
 
 
 @compiled
-def compose_few(left: Keys, right: Keys) -> Keys:
+def compose_by_search(left: Keys, right: Keys) -> Keys:
     """`compose` by searching for each y: for a left side that is small against the right."""
     out = np.empty(16, np.uint64)
     n = 0
@@ -496,7 +493,7 @@ def compose_few(left: Keys, right: Keys) -> Keys:
     before, place = np.uint64(0), 0
     for i in range(len(left)):
         first = (left[i] & low) << np.uint64(32)
-        if first != before:  # pairs next to each other often have the same y, or the next one
+        if first != before:  # adjacent pairs often have the same or the next y
             place = gallop(right, first, place if first > before else 0)
             before = first
         j = place
@@ -513,7 +510,7 @@ def compose_few(left: Keys, right: Keys) -> Keys:
 
 @compiled
 def sort_groups(keys: Keys) -> None:
-    """Sort keys that are grouped by ascending high half, each group by itself."""
+    """Sort each group of keys that are grouped by ascending high half."""
     i = 0
     while i < len(keys):
         j = i + 1
@@ -528,7 +525,7 @@ def sort_groups(keys: Keys) -> None:
 def intern(
     table: npt.NDArray[np.int64], known: Keys, count: int, keys: Keys, ids: npt.NDArray[np.uint32]
 ) -> int:
-    """Give each key its number, new keys the next ones; open addressing, `table` holds numbers.
+    """Number keys, new ones consecutively, in an open-addressing hash `table` of numbers.
 
     `known` has room for all keys, and `table` for twice as many; returns the new count.
     """

@@ -1,7 +1,7 @@
-"""Rules by the predicates of their bodies and heads.
+"""An index of rules by the predicates of their bodies and heads.
 
-A small change concerns few of the rules of a large stratum. Looking at every rule in every round
-would make a cycle of n rules take n² steps.
+A small change affects few rules of a large stratum. Scanning every rule in every round would make a
+cycle of n rules take n² steps.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from corollary.core.compile import CompiledRule, Pattern
 from corollary.engines.columnar.tuning import tuning
 from corollary.lang.stratify import Predicate
 
-_CACHED = 256  # indexes of rule sequences that an engine keeps
+_CACHED_INDEXES = 256  # rule sequences per engine
 
 
 class RuleIndex:
-    """Positions of rules by what they read and derive; answers are in the order of the rules."""
+    """Rules by the predicates they read and derive; results keep the order of the rules."""
 
     def __init__(self, rules: Sequence[CompiledRule]) -> None:
         self.rules = rules
@@ -30,10 +30,10 @@ class RuleIndex:
         """The rules that read one of these predicates, or negate one of `removed`."""
         if len(changed) + len(removed) >= len(self.rules):
             return self.rules
-        found = self._bodies.of(changed)
+        positions = self._bodies.of(changed)
         if removed:
-            found |= self._negated.of(removed)
-        return [self.rules[at] for at in sorted(found)]
+            positions |= self._negated.of(removed)
+        return [self.rules[at] for at in sorted(positions)]
 
     def deriving(self, heads: Collection[Predicate]) -> Sequence[CompiledRule]:
         """The rules that may derive one of these predicates."""
@@ -56,28 +56,28 @@ class _Positions:
                     self._by_predicate.setdefault(pattern.predicate, []).append(at)
 
     def of(self, predicates: Iterable[Predicate]) -> set[int]:
-        found = set(self._wide)
+        positions = set(self._wide)
         for predicate in predicates:
-            found.update(self._by_predicate.get(predicate, ()))
-        return found
+            positions.update(self._by_predicate.get(predicate, ()))
+        return positions
 
 
 class RuleIndexes:
-    """Indexes of the rule sequences that an engine was given; strata ask with the same ones."""
+    """A cache of the indexes of rule sequences; strata pass the same sequence each time."""
 
     def __init__(self) -> None:
-        self._known: dict[int, RuleIndex] = {}
+        self._cache: dict[int, RuleIndex] = {}
 
     def of(self, rules: Sequence[CompiledRule]) -> RuleIndex | None:
-        """The index of a sequence; None if it is so short that all of its rules are looked at."""
+        """The index of a sequence; None if it is short enough to be scanned."""
         if len(rules) <= tuning.scanned_rules_limit:
             return None
-        known = self._known.get(id(rules))
-        if known is not None and known.rules is rules:
-            return known
+        cached = self._cache.get(id(rules))
+        if cached is not None and cached.rules is rules:
+            return cached
         index = RuleIndex(rules)
         if isinstance(rules, tuple):  # a list may change
-            if len(self._known) >= _CACHED:
-                del self._known[next(iter(self._known))]
-            self._known[id(rules)] = index
+            if len(self._cache) >= _CACHED_INDEXES:
+                del self._cache[next(iter(self._cache))]
+            self._cache[id(rules)] = index
         return index

@@ -1,7 +1,7 @@
-"""Facts that lie in arrays already, such as memory-mapped ones: nothing is read before it is used.
+"""Facts over existing arrays, such as memory-mapped ones, read lazily.
 
-Facts with one or two arguments are keys as they are. Longer ones are packed when a rule or a query
-first needs them, as the numbers of their pairs belong to this process.
+Unary and binary facts are stored as keys. Longer ones are packed on first use, as the numbers that
+`Packing` assigns are local to this process.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Packing, Relation, Run, as_set
 from corollary.lang.stratify import Predicate
 
-Stored = tuple[int, Keys | Ids]  # arguments; keys in order, or rows of more than two arguments
+Stored = tuple[int, Keys | Ids]  # arity; sorted keys, or rows of more than two columns
 
 
 def stored_facts(space: Space, relations: Mapping[Predicate, Stored]) -> ColumnarFacts:
-    """A set of facts over arrays that are not copied.
+    """A set of facts over arrays, without copying them.
 
     >>> from corollary.core.dictionary import Dictionary
     >>> from corollary.engines.columnar.engine import ColumnarEngine
@@ -41,11 +41,11 @@ def stored_facts(space: Space, relations: Mapping[Predicate, Stored]) -> Columna
 def _relation(arity: int, values: Any, packing: Packing) -> Relation:
     if not len(values):
         return Relation(arity)
-    return Relation(arity, (_LateRun(values, packing) if arity > 2 else Run(values),))
+    return Relation(arity, (_LazyRun(values, packing) if arity > 2 else Run(values),))
 
 
-class _LateRun(Run):
-    """A run whose keys are made when they are first asked for."""
+class _LazyRun(Run):
+    """A run that packs its keys on first use."""
 
     def __init__(self, rows: Ids, packing: Packing) -> None:
         super().__init__(np.zeros(0, np.uint64))
@@ -57,6 +57,6 @@ class _LateRun(Run):
 
     @cached_property
     def keys(self) -> Keys:  # type: ignore[override]
-        """The keys."""
+        """The packed keys."""
         columns = [np.ascontiguousarray(self._rows[:, p]) for p in range(self._rows.shape[1])]
         return as_set(self._packing.pack(columns, len(self._rows)))

@@ -9,7 +9,7 @@ from corollary.core.tuning import register, threshold
 
 @dataclass
 class ColumnarThresholds:
-    """Sizes at which the embedded engine computes in another way."""
+    """Sizes at which the embedded engine switches between algorithms."""
 
     # Runs of a relation
     run_merge_ratio: int = threshold(
@@ -82,18 +82,13 @@ class ColumnarThresholds:
     )
 
     # Set operations
-    radix_sort_pairs_minimum: int = threshold(
-        1 << 10, "pairs", "fewer are sorted by comparison and selected by one thread"
-    )
+    radix_sort_pairs_minimum: int = threshold(1 << 10, "pairs", "fewer are sorted by comparison")
     insertion_merge_ratio: int = threshold(
         8, "times", "a set this much smaller is inserted into the larger one"
     )
     insertion_merge_keys_limit: int = threshold(1 << 18, "keys", "sets of more are merged instead")
-    awake_threads_work_minimum: int = threshold(
-        20_000, "ns of work", "from here on, work is shared with threads that are spinning"
-    )
-    asleep_threads_work_minimum: int = threshold(
-        200_000, "ns of work", "from here on, threads are woken for it (some 50,000 ns)"
+    parallel_work_minimum: int = threshold(
+        1_000_000, "ns of work", "from here on, work is split between threads"
     )
 
     # Closures
@@ -109,9 +104,6 @@ class ColumnarThresholds:
     bitset_steps_ratio: int = threshold(
         8, "steps per pair", "bitsets of all nodes pay up to this many steps per frontier pair"
     )
-    bitset_single_call_ids_limit: int = threshold(
-        1 << 16, "ids", "up to this many, a closure by bitsets is one compiled call"
-    )
     bitset_nodes_limit: int = threshold(
         1 << 14, "nodes", "bitsets of more (32 MiB) would not stay in the cache", maximum=1 << 14
     )
@@ -121,14 +113,14 @@ class ColumnarThresholds:
     bitset_pair_words: int = threshold(
         20, "words", "a pair found by search (6 ns) costs as much as this many words of a row"
     )
+    reach_lists_pairs_minimum: int = threshold(
+        1 << 16, "pairs", "smaller frontiers are closed by a search from each subject"
+    )
     reach_lists_steps_ratio: int = threshold(
         8, "steps per pair", "lists of all nodes pay up to this many steps per frontier pair"
     )
-    reach_lists_ids_minimum: int = threshold(
-        1 << 18, "ids", "marks over at least this many ids do not stay in the cache: use lists"
-    )
     reach_list_room: int = threshold(
-        64, "numbers per node", "the first pool of lists; it grows", maximum=1 << 10
+        64, "ids per node", "the first pool of lists; it grows", minimum=1, maximum=1 << 10
     )
     bit_matrix_pairs_minimum: int = threshold(
         1 << 17, "pairs", "smaller compositions gain nothing from bit matrices"
@@ -141,8 +133,8 @@ class ColumnarThresholds:
     )
 
     # Changes of closures and connected components
-    component_search_edges_limit: int = threshold(
-        64, "edges", "up to this many changed edges, components are searched from their ends"
+    component_local_edges_limit: int = threshold(
+        64, "edges", "up to this many changed edges, only the components of their ends are computed"
     )
     closure_diff_all_ratio: int = threshold(
         8, "times", "if the graph is at most this much larger than the change, compare all of it"
@@ -161,12 +153,6 @@ class ColumnarThresholds:
     )
     closure_diff_parallel_sources_minimum: int = threshold(
         64, "sources", "more are split between threads"
-    )
-    closure_diff_list_room: int = threshold(
-        192, "numbers per node", "the first pool of lists; it grows", minimum=1, maximum=1 << 10
-    )
-    closure_diff_lists_ids_limit: int = threshold(
-        1 << 18, "ids", "marks over at least this many ids do not stay in the cache: no lists"
     )
 
 

@@ -1,20 +1,18 @@
-"""Aggregates in tasks: instances are counted where they are, and groups made where they meet.
+"""Aggregate in tasks: partial counts per partition, then a shuffle by group.
 
-A task counts how often its instances have a value in a group, which is all that any function needs
-to know; groups meet by their hash, and the functions are those of `core.aggregates`. Tasks know no
-terms, so the driver tells them the values that occur, each once, and is told the results, each
-once: it sees neither instances nor groups.
+A task counts the occurrences of each value in each group of its instances; every function needs
+only these counts. Partial counts are shuffled by the hash of the group and then reduced by the
+functions of `core.aggregates`. Tasks have no terms: the driver broadcasts the distinct values, and
+tasks return the distinct results. The driver sees neither instances nor groups.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.aggregates import NO_VALUE, aggregate
@@ -24,95 +22,86 @@ from corollary.core.ids import in_order
 from corollary.core.notices import Notices, gathering, note
 from corollary.core.terms import term_of
 from corollary.engines.spark import task
-from corollary.engines.spark.base import Workspace, merged
+from corollary.engines.spark.base import SparkRun, merge
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import (
     DERIVED,
     FRESH,
     NONE,
     RESULT,
-    Gathering,
+    ChunkBuffer,
     Key,
-    chunks_of,
-    report_of,
+    Table,
+    iter_tables,
+    report_batch,
 )
 from corollary.engines.spark.plan import DRIVER
+from corollary.engines.spark.task import Batches, Numbers
 from corollary.lang.stratify import Predicate
 
-Batches = Iterator[pa.RecordBatch]
-Numbers = npt.NDArray[np.int64]
-Function = tuple[str, int]  # its name, and the variable that it is of
+Function = tuple[str, int]  # name, and the aggregated variable
 
 INSTANCES = Predicate("INSTANCES")
-_VALUES: Key = (NONE, 0, NONE, 1)  # terms that functions ask for
+_VALUES: Key = (NONE, 0, NONE, 1)  # terms whose values the functions need
 
 
 def instances_rule(grouping: Grouping) -> CompiledRule:
-    """The rule whose heads are the instances of an aggregate's atoms."""
+    """Compile a rule whose heads are the instances of an aggregate's atoms."""
     inner = max((v for p in grouping.patterns for v in p.variables), default=-1) + 1
-    return CompiledRule(
-        source=None,  # type: ignore[arg-type]  # engines do not look at it
-        head=Pattern(INSTANCES, tuple(range(inner))),
-        body=grouping.patterns,
-        negated=(),
-        conditions=(),
-        groupings=(),
-        bound=inner,
-    )
+    return task.local_rule(Pattern(INSTANCES, tuple(range(inner))), grouping.patterns, inner)
 
 
 def groups_of(grouping: Grouping, instances: SparkFacts, name: Predicate) -> SparkFacts:
-    """The groups that have all their results, as facts of a name: group, then results."""
-    workspace = instances.workspace
-    nothing = workspace.embedded.facts({})
+    """Aggregate by group: facts of `name` with group and results, for groups with all results."""
+    run = instances.run
     if not len(instances):
-        return SparkFacts(workspace, nothing)
+        return SparkFacts(run, run.nothing)
     if instances.base is None:
         rows = instances.rows(INSTANCES)
         counted = [_counted(rows, grouping.group, function) for function in grouping.functions]
-        table = _results(grouping, counted, workspace.dictionary)
-        return SparkFacts(workspace, workspace.embedded.facts({name: table}))
-    return _in_tasks(workspace, grouping, instances, name)
+        table = _results(grouping, counted, run.dictionary)
+        return SparkFacts(run, run.embedded.facts({name: table}))
+    return _in_tasks(run, grouping, instances, name)
 
 
 def _in_tasks(
-    workspace: Workspace, grouping: Grouping, instances: SparkFacts, name: Predicate
+    run: SparkRun, grouping: Grouping, instances: SparkFacts, name: Predicate
 ) -> SparkFacts:
-    partial = Partial(grouping, workspace.partitions)
-    frame, _ = workspace.settled(workspace.over(instances.chunks(), partial))
-    asked = workspace.collected(workspace.for_driver(frame)).get(_VALUES)
-    ids = np.zeros(0, np.uint32) if asked is None else in_order(asked[:, 0])
-    texts = workspace.dictionary.texts(ids)
-    counted = workspace.exchanged(workspace.of_kinds(frame, FRESH))
-    frame, reports = workspace.settled(workspace.over(counted, Totals(grouping, ids, texts)))
-    note_dropped(grouping, sum(told["dropped"] for told in reports))
-    # Together: a dictionary may have to ask for them.
-    found = list(dict.fromkeys(text for told in reports for text in told["results"]))
-    numbers = dict(zip(found, workspace.dictionary.encode(map(term_of, found)), strict=True))
+    partial = PartialCounts(grouping, run.partitions)
+    frame, _ = run.checkpoint(run.map_chunks(instances.chunks(), partial))
+    value_rows = run.collect(run.select_for_driver(frame)).get(_VALUES)
+    ids = np.zeros(0, np.uint32) if value_rows is None else in_order(value_rows[:, 0])
+    texts = run.dictionary.texts(ids)
+    counted = run.shuffle(run.select_kinds(frame, FRESH))
+    frame, reports = run.checkpoint(run.map_chunks(counted, GroupTotals(grouping, ids, texts)))
+    note_dropped(grouping, sum(report["dropped"] for report in reports))
+    # Encoded in one batch: each lookup of a dictionary may be a query.
+    found = list(dict.fromkeys(text for report in reports for text in report["results"]))
+    numbers = dict(zip(found, run.dictionary.encode(map(term_of, found)), strict=True))
     results = {
-        told["partition"]: np.array([numbers[text] for text in told["results"]], np.uint32)
-        for told in reports
+        report["partition"]: np.array([numbers[text] for text in report["results"]], np.uint32)
+        for report in reports
     }
     group = len(grouping.group)
-    named = Named(workspace.key(name, len(grouping.outer)), group, results, workspace.partitions)
-    frame = workspace.over(workspace.of_kinds(frame, RESULT), named)
-    base = merged(workspace, frame, task.Combine("union", workspace.make))
-    return SparkFacts(workspace, workspace.embedded.facts({}), base).settled()
+    named = AssignResultIds(run.key(name, len(grouping.outer)), group, results, run.partitions)
+    frame = run.map_chunks(run.select_kinds(frame, RESULT), named)
+    base = merge(run, frame, task.Combine("union", run.make_engine))
+    return SparkFacts.of(base).collect_if_small()
 
 
 Counted = tuple[Ids, Ids, Numbers]  # groups, values, and how often each group has each value
 
 
 def _counted(rows: Ids, group: Sequence[int], function: Function) -> Counted:
-    """The values of each group with their number; of a count, there is one that is 0."""
+    """Count the values of each group; a count function has the single value 0."""
     name, variable = function
     values = rows[:, [variable]] if name != "count" else np.zeros((len(rows), 1), np.uint32)
     return _added(np.column_stack([rows[:, list(group)], values]), np.ones(len(rows), np.int64))
 
 
 def _added(rows: Ids, numbers: Numbers) -> Counted:
-    """Rows of group and value, each once and in order, with their numbers added up."""
-    order = np.argsort(task.keys_of(rows)) if rows.shape[1] <= 2 else np.lexsort(rows.T[::-1])
+    """Sum the numbers of equal rows (group and value); the result is distinct and sorted."""
+    order = np.argsort(task.sort_keys(rows)) if rows.shape[1] <= 2 else np.lexsort(rows.T[::-1])
     ordered = rows[order]
     starts = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
     distinct = ordered[starts]
@@ -124,7 +113,7 @@ def _results(
     counted: Sequence[Counted],
     dictionary: Dictionary,
 ) -> Ids:
-    """Groups with the ids of their results, of those that have all of them."""
+    """Compute the ids of the results of each group; drop groups that lack a result."""
     columns: list[Any] = []
     for (name, _), (groups, values, numbers) in zip(grouping.functions, counted, strict=True):
         begins = np.concatenate([[True], (groups[1:] != groups[:-1]).any(axis=1)])
@@ -145,26 +134,26 @@ def note_dropped(grouping: Grouping, count: int) -> None:
 
 
 @dataclass(frozen=True)
-class Partial:
-    """How often each group of a task's instances has each value, and which values there are."""
+class PartialCounts:
+    """Count the values in each group of a task's instances, and collect the distinct values."""
 
     grouping: Grouping
     partitions: int
 
     def __call__(self, batches: Batches) -> Batches:
-        out, parts, waiting = Gathering(), [], 0
-        for _, _, _, rows in chunks_of(batches):
+        out, parts, waiting = ChunkBuffer(), [], 0
+        for _, _, _, rows in iter_tables(batches):
             parts.append(rows)
             waiting += len(rows)
             if waiting > 1 << 22:
                 self._send(out, np.concatenate(parts))
                 parts, waiting = [], 0
-                yield from out.take()
+                yield from out.drain()
         if parts:
             self._send(out, np.concatenate(parts))
-        yield from out.take()
+        yield from out.drain()
 
-    def _send(self, out: Gathering, rows: Ids) -> None:
+    def _send(self, out: ChunkBuffer, rows: Ids) -> None:
         for number, function in enumerate(self.grouping.functions):
             groups, values, numbers = _counted(rows, self.grouping.group, function)
             if function[0] != "count":
@@ -176,7 +165,7 @@ class Partial:
 
 
 def _hashed(groups: Ids) -> Ids:
-    """A number for each group; the first argument alone may have few values."""
+    """Hash each group by all its arguments; the first argument alone may have few values."""
     found = np.zeros(len(groups), np.uint32)
     for column in groups.T:
         found = found * np.uint32(0x9E3779B1) + column
@@ -184,8 +173,8 @@ def _hashed(groups: Ids) -> Ids:
 
 
 @dataclass(frozen=True)
-class Totals:
-    """The results of groups, numbered by the task, which reports what they are."""
+class GroupTotals:
+    """Compute the results of groups; the task numbers the results and reports their texts."""
 
     grouping: Grouping
     ids: Ids
@@ -193,9 +182,9 @@ class Totals:
 
     def __call__(self, batches: Batches) -> Batches:
         me = task.this_partition()
-        tables = task.all_of(batches)
+        tables = task.merge_chunks(batches)
         results: list[str] = []
-        out = Gathering()
+        out = ChunkBuffer()
         notices = Notices()
         if tables:
             dictionary = Dictionary()
@@ -215,25 +204,22 @@ class Totals:
             table[:, group:] = place.reshape(table[:, group:].shape)
             results = dictionary.texts(distinct).to_pylist()
             out.add(me, RESULT, (0, NONE, NONE, table.shape[1]), table)
-        yield from out.take()
+        yield from out.drain()
         dropped = sum(notice.count for notice in notices.by_code.values())
-        told = {"partition": me, "results": results, "dropped": dropped}
-        yield report_of(me, json.dumps(told).encode())
+        report = {"partition": me, "results": results, "dropped": dropped}
+        yield report_batch(me, report)
 
 
 @dataclass(frozen=True)
-class Named:
-    """Groups with the ids of their results, at home."""
+class AssignResultIds(task.TableTask):
+    """Replace results by their ids, and hash-partition the groups."""
 
     key: Key
     group: int
-    results: Mapping[int, Ids]  # by the task that has found them
+    results: Mapping[int, Ids]  # by the task that computed them
     partitions: int
 
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for partition, _, _, rows in chunks_of(batches):
-            table = rows.copy()
-            table[:, self.group :] = self.results[partition][rows[:, self.group :]]
-            out.send(DERIVED, self.key, table, 0, self.partitions)
-        yield from out.take()
+    def add(self, table: Table, out: ChunkBuffer) -> None:
+        rows = table.rows.copy()
+        rows[:, self.group :] = self.results[table.partition][rows[:, self.group :]]
+        out.send(DERIVED, self.key, rows, 0, self.partitions)

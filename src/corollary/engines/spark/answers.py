@@ -1,9 +1,9 @@
-"""What only the texts of terms can tell, answered where these are: in tasks.
+"""Answer queries about the texts of terms in tasks, by a join with the terms table.
 
-Filters ask which terms they hold for, and `sameValue` asks for the values of literals. Rounds
-gather such questions. Few of them the driver answers. Many go to the partitions of the terms table
-by id, are answered there, and the answers join the next round: no job of its own, and nothing that
-grows with the data comes to the driver.
+Filters query the terms that they accept, and `sameValue` queries the values of literals. Rounds
+collect these queries. The driver answers small sets of them. Large sets are shuffled by id to the
+partitions of the terms table and answered there, and the results enter the next round. This takes
+no job of its own, and nothing that grows with the data reaches the driver.
 """
 
 from __future__ import annotations
@@ -17,39 +17,40 @@ import pyarrow as pa
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.expressions import holds
-from corollary.core.ids import contains, in_order
+from corollary.core.ids import contains, in_order, row_groups
 from corollary.core.literals import NO_VALUE, Literals, value_texts
 from corollary.core.term_store import spans_of_array
-from corollary.engines.spark.blocks import packed, unpacked
+from corollary.engines.spark.blocks import deserialize, serialize
 from corollary.engines.spark.packing import (
-    ARROW,
     FRESH,
     NONE,
     STATE,
     TEXTS,
-    Gathering,
+    ChunkBuffer,
     Key,
-    chunks_of,
+    Table,
+    iter_tables,
     partition_of,
+    special_batch,
 )
-from corollary.engines.spark.plan import EVERYWHERE, Plan, Source
-from corollary.engines.spark.task import Batches, distinct
+from corollary.engines.spark.plan import Plan, Source
+from corollary.engines.spark.task import Batches, TableTask, distinct
 
 _BLOCK = 1 << 18  # terms in a block
-_VALUES: Key = (0, NONE, NONE, 2)  # terms, and the numbers of their values
+VALUES: Key = (0, NONE, NONE, 2)  # terms and the numbers of their values
 _ABOUT_LITERALS = frozenset({"isLiteral", "hasDatatype"})  # false for all other terms
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question: for which terms a condition holds, the values of literals, or what terms are."""
+class TermQuery:
+    """A query for the terms that satisfy a condition, the values of literals, or texts of terms."""
 
     answers: Source
     condition: CompiledExpression | None = None  # over the variable 0
-    told: bool = False  # tasks are told the terms, and the answer is that they were
+    broadcast: bool = False  # the terms are broadcast to tasks; the result confirms each of them
 
     def rows(self, rows: Ids, dictionary: Dictionary) -> Ids:
-        """The terms for which the condition holds; terms with the numbers of their values."""
+        """Select the terms for which the condition holds, or pair terms with value numbers."""
         rows = distinct(rows)
         if self.of_values:
             values = Literals.of(dictionary).values(rows[:, 0], dictionary)
@@ -61,21 +62,21 @@ class Asked:
 
     @property
     def of_values(self) -> bool:
-        """Whether the question is which value a literal has."""
-        return self.condition is None and not self.told
+        """Whether the query asks for the values of literals."""
+        return self.condition is None and not self.broadcast
 
     @property
     def of_literals(self) -> bool:
-        """Whether terms that are no literals have no answer."""
+        """Whether only literals can have a result."""
         condition = self.condition
         return self.of_values or (isinstance(condition, tuple) and condition[0] in _ABOUT_LITERALS)
 
 
 def _in_32_bits(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ids:
-    """The numbers of `Literals.values`, of which strings have the ids of their terms.
+    """Map the numbers of `Literals.values` to 32 bits; strings have the ids of their terms.
 
-    Others are counted down from above: odd numbers of values, and those of strings with escapes,
-    which begin at 2⁴⁰.
+    Other numbers count down from the maximum: odd numbers of values, and those of strings with
+    escapes, which begin at 2⁴⁰.
     """
     top = (1 << 32) - 2
     plain = values // 2 - 1
@@ -85,41 +86,34 @@ def _in_32_bits(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ids:
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Rows of the terms table (id, term) as blocks for the partitions of their ids."""
+class PartitionTexts:
+    """Partition rows of the terms table (id, term) by id, as blocks."""
 
     partitions: int
 
     def __call__(self, batches: Batches) -> Batches:
         for ids, texts in _blocks(batches):
-            yield from self.blocks(ids, texts)
-
-    def blocks(self, ids: Ids, texts: pa.Array) -> Batches:
-        """Terms as blocks."""
-        where = partition_of(ids, self.partitions)
-        for partition in np.unique(where).tolist():
-            places = np.flatnonzero(where == partition)
-            yield _block(partition, ids[places], texts.take(pa.array(places)))
+            for partition, places in row_groups(partition_of(ids, self.partitions)):
+                yield _block(partition, ids[places], texts.take(pa.array(places)))
 
 
 @dataclass(frozen=True)
-class ByValue:
-    """Literals that have a value, as blocks for the partitions of their values."""
+class PartitionByValue:
+    """Partition the literals that have a value by that value, as blocks."""
 
     partitions: int
 
     def __call__(self, batches: Batches) -> Batches:
         for ids, texts in _blocks(batches):
             places, keys = value_texts(texts)
-            where = spans_of_array(keys).hashes() % np.uint32(self.partitions)
-            for partition in np.unique(where).tolist():
-                chosen = np.flatnonzero(where == partition)
+            hashes = spans_of_array(keys).hashes() % np.uint32(self.partitions)
+            for partition, chosen in row_groups(hashes):
                 yield _block(partition, ids[places[chosen]], keys.take(pa.array(chosen)))
 
 
 @dataclass(frozen=True)
-class Number:
-    """Numbers for values: the least id of a literal that has it, whoever asks, and whenever."""
+class NumberValues:
+    """Number values: the least id of a literal with the value, the same in every query."""
 
     partitions: int
 
@@ -128,84 +122,70 @@ class Number:
         value = Dictionary().encode_texts(texts)
         least = np.full(int(value.max(initial=0)) + 1, NONE, np.uint32)
         np.minimum.at(least, value, ids)
-        out = Gathering()
+        out = ChunkBuffer()
         pairs = np.column_stack([ids, least[value]]) if len(ids) else np.zeros((0, 2), np.uint32)
-        out.send(STATE, _VALUES, pairs, 0, self.partitions)
-        yield from out.take()
+        out.send(STATE, VALUES, pairs, 0, self.partitions)
+        yield from out.drain()
 
 
 @dataclass(frozen=True)
-class Question:
-    """Questions that rounds have gathered, for the partitions of the terms that they are about."""
+class RouteQueries(TableTask):
+    """Route the queries of a round to the partitions of their terms."""
 
     partitions: int
-    keys: frozenset[Key]  # of those that tasks answer
+    keys: frozenset[Key]  # of the queries that tasks answer
 
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for _, _, key, rows in chunks_of(batches):
-            if key in self.keys:
-                out.send(FRESH, key, in_order(rows[:, 0])[:, None], 0, self.partitions)
-        yield from out.take()
+    def add(self, table: Table, out: ChunkBuffer) -> None:
+        if table.key in self.keys:
+            ids = in_order(table.rows[:, 0])
+            out.send(FRESH, table.key, ids[:, None], 0, self.partitions)
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Answers to questions, for the partitions where the plan reads them."""
+class TermResult:
+    """Answer queries, and route the results to the partitions where the plan reads them."""
 
-    asked: Mapping[Key, Asked]
+    queries: Mapping[Key, TermQuery]
     plan: Plan
     partitions: int
 
     def __call__(self, batches: Batches) -> Batches:
-        held = list(batches)
-        ids, texts = _texts(held)
+        inputs = list(batches)
+        ids, texts = _texts(inputs)
         order = np.argsort(ids)
         ids, texts = ids[order], texts.take(pa.array(order))
         dictionary = Dictionary()
-        dictionary.encode_texts(texts)  # the place of a term is its number here
+        dictionary.encode_texts(texts)  # the position of a term is its id in this dictionary
         questions: dict[Key, list[Ids]] = {}
         values: list[Ids] = [np.zeros((0, 2), np.uint32)]
-        for _, kind, key, rows in chunks_of(held):
+        for _, kind, key, rows in iter_tables(inputs):
             if kind == STATE:
                 values.append(rows)
             else:
                 questions.setdefault(key, []).append(rows)
-        out = Gathering()
+        out = ChunkBuffer()
         for key, parts in questions.items():
-            asked = self.asked[key]
+            query = self.queries[key]
             wanted = in_order(np.concatenate(parts)[:, 0])
-            if asked.condition is not None:
+            if query.condition is not None:
                 known = wanted[contains(ids, wanted)]
                 places = np.searchsorted(ids, known).astype(np.uint32)
-                found = ids[asked.rows(places[:, None], dictionary)]
+                found = ids[query.rows(places[:, None], dictionary)]
             else:
                 table = np.concatenate(values)
                 found = table[contains(wanted, table[:, 0])]
-            for number in self.plan.numbers(asked.answers):
-                place = self.plan.placed[number].place
-                key = (number, NONE, NONE, found.shape[1])
-                where = None if place == EVERYWHERE else place
-                out.send(FRESH, key, found, where, self.partitions)
-        yield from out.take()
+            for number in self.plan.placements_of(query.answers):
+                self.plan.send(out, FRESH, number, found, self.partitions)
+        yield from out.drain()
 
 
 def _block(partition: int, ids: Ids, texts: pa.Array) -> pa.RecordBatch:
-    data = packed({"id": pa.array(ids), "term": texts}).to_pybytes()
-    return pa.RecordBatch.from_pydict(
-        {
-            "partition": [partition],
-            "kind": [TEXTS],
-            "rows": [len(ids)],
-            "index": [b""],
-            "data": [data],
-        },
-        ARROW,
-    )
+    data = serialize({"id": pa.array(ids), "term": texts}).to_pybytes()
+    return special_batch(partition, TEXTS, len(ids), data)
 
 
 def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Ids, pa.Array]]:
-    """Rows (id, term), many together."""
+    """Yield the rows (id, term) of many batches together."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -223,13 +203,13 @@ def _joined(batches: list[pa.RecordBatch]) -> tuple[Ids, pa.Array]:
 
 
 def _texts(batches: Iterable[pa.RecordBatch]) -> tuple[Ids, pa.Array]:
-    """The terms of all blocks."""
+    """Concatenate the terms of all blocks."""
     ids: list[Ids] = [np.zeros(0, np.uint32)]
     texts = [pa.array([], pa.large_string())]
     for batch in batches:
         kinds = batch.column(1).to_pylist()
         for at in (at for at, kind in enumerate(kinds) if kind == TEXTS):
-            table = unpacked(batch.column(4)[at].as_buffer())
+            table = deserialize(batch.column(4)[at].as_buffer())
             ids.append(table.column("id").to_numpy())
             texts += table.column("term").chunks
     return np.concatenate(ids), pa.concat_arrays(texts)

@@ -1,12 +1,13 @@
-"""Facts that are too many for the driver: chunks in Spark, each fact at home in one partition.
+"""Large sets of facts: chunks in Spark, hash-partitioned by first argument.
 
-A `Base` is a view of some predicates of chunks that were computed once. What the driver has asked
-for is remembered with the chunks, which never change.
+A `Base` is a view of some predicates of checkpointed chunks. Chunks are immutable, so facts that
+the driver fetches from them are cached with them.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
@@ -19,6 +20,7 @@ from corollary.core.compile import TRIPLES, TYPES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine
 from corollary.core.ids import in_order, missing_in, together
+from corollary.engines.spark.options import EngineOptions
 from corollary.engines.spark.packing import (
     ARROW,
     DERIVED,
@@ -27,48 +29,51 @@ from corollary.engines.spark.packing import (
     REPORT,
     SCHEMA,
     STATE,
-    Gathering,
+    ChunkBuffer,
     Key,
     Packed,
 )
 from corollary.engines.spark.plan import TRIPLE_NUMBER
+from corollary.engines.spark.reports import RoundReport, TaskReport
 from corollary.engines.spark.task import (
     Combine,
+    DropLastColumn,
     Embedded,
     Fetch,
     OverArrow,
-    all_of,
-    by_partition,
+    Select,
+    merge_by_partition,
+    merge_chunks,
 )
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.tuning import tuning
-from corollary.engines.spark.views import Select, Shortened
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TYPE
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE
 
-Counts = Mapping[Predicate, int]
+Wanted = Mapping[Key, Mapping[int, Ids] | Ids | None]  # see `task.Fetch`
 
 
-class Workspace:
-    """The session, started when first needed, the engine of tasks, and how facts are cut."""
+class SparkRun:
+    """The lazily started session, the embedded engine, and the numbering of facts."""
 
     def __init__(
         self,
         start: Callable[[], SparkSession],
         dictionary: Dictionary,
         embedded: Embedded,
-        small: int,
-        partitions: int | None,
+        options: EngineOptions,
     ) -> None:
         self._start = start
         self.dictionary = dictionary
-        self.make = embedded
-        self.small = small
-        self._partitions = partitions
-        self.terms: TermTable | None = None  # None: the dictionary has all terms
+        self.make_engine = embedded
+        self.options = options
+        self.small = options.small
+        self.driver_pairs_limit = tuning.driver_pairs_ratio * options.small
+        self.frames = options.frames
+        self.reports: list[RoundReport] = []
+        self._partitions = options.partitions
         self._numbers: dict[str, int] = {TRIPLE: TRIPLE_NUMBER}
         self._names: list[str] = [TRIPLE]
-        self._kept: list[DataFrame] = []
 
     @cached_property
     def session(self) -> SparkSession:
@@ -77,45 +82,43 @@ class Workspace:
     @cached_property
     def embedded(self) -> Engine[Any]:
         """The engine of the driver."""
-        return self.make(self.dictionary)
+        return self.make_engine(self.dictionary)
+
+    @cached_property
+    def nothing(self) -> Any:
+        """The empty set of driver facts."""
+        return self.embedded.facts({})
+
+    @cached_property
+    def terms(self) -> TermTable | None:
+        """The terms table; None if the dictionary has all terms."""
+        return None if self.options.terms is None else TermTable(self, self.options.terms)
 
     @property
     def partitions(self) -> int:
-        """How many parts facts are cut into."""
+        """The number of partitions of facts."""
         if self._partitions is None:
             self._partitions = max(2, self.session.sparkContext.defaultParallelism)
         return self._partitions
 
-    def suit(self, rows: int, per_partition: int = 4_000_000) -> None:
-        """Have enough partitions for so many facts, if nobody said how many and none is cut yet."""
+    def choose_partitions(self, rows: int, per_partition: int = 4_000_000) -> None:
+        """Choose the number of partitions from the row count, unless it is already fixed."""
         if self._partitions is None:
             self._partitions = max(self.partitions, -(-rows // per_partition))
 
-    def adopt(self, names: Sequence[str], partitions: int) -> None:
-        """Number relations and cut facts as another workspace did; there are none so far."""
+    def restore_numbering(self, names: Sequence[str], partitions: int) -> None:
+        """Restore the relation numbers and partitions of an earlier run, before any is assigned."""
         assert self._names == [TRIPLE], "no relation has a number"
         self._names = list(names)
         self._numbers = {name: number for number, name in enumerate(names)}
         self._partitions = partitions
-
-    def keep(self, frame: DataFrame) -> DataFrame:
-        """Have Spark keep the rows of a frame once it has computed them, until `release`."""
-        kept = frame.persist()
-        self._kept.append(kept)
-        return kept
-
-    def release(self) -> None:
-        """Let Spark forget what it has kept."""
-        for frame in self._kept:
-            frame.unpersist()
-        self._kept = []
 
     @cached_property
     def type_id(self) -> int:
         return self.dictionary.id(TYPE)
 
     def number(self, relation: str) -> int:
-        """The number of a relation."""
+        """Number a relation, assigning the next number if it is new."""
         number = self._numbers.get(relation)
         if number is None:
             number = self._numbers[relation] = len(self._names)
@@ -123,12 +126,17 @@ class Workspace:
         return number
 
     @property
-    def names(self) -> Mapping[int, str]:
+    def names(self) -> Sequence[str]:
         """The names of relations by number."""
-        return dict(enumerate(self._names))
+        return self._names
+
+    def numbers(self, tables: Iterable[str]) -> dict[str, int]:
+        """Map the names of relations in tables to their numbers, triples included."""
+        numbers = {name: self.number(name) for name in tables if name != TRIPLES_NAME}
+        return {TRIPLES_NAME: TRIPLE_NUMBER, **numbers}
 
     def key(self, predicate: Predicate, columns: int) -> Key:
-        """What the facts of a predicate are found by."""
+        """Encode a predicate and an arity as the key of its tables."""
         if predicate.relation != TRIPLE:
             return (self.number(predicate.relation), NONE, NONE, columns)
         if predicate is TRIPLES:
@@ -142,317 +150,304 @@ class Workspace:
         return (TRIPLE_NUMBER, property_, self.dictionary.id(predicate.member_of), 1)
 
     def predicates(self, keys: Collection[Key]) -> dict[Key, Predicate]:
-        """The narrow predicates of keys."""
+        """Decode keys to narrow predicates."""
         ids = {i for key in keys if key[0] == TRIPLE_NUMBER for i in key[1:3] if i != NONE}
         terms = dict(zip(ids, self.dictionary.terms(list(ids)), strict=True))
-        found = {}
+        predicates = {}
         for key in keys:
             relation, property_, member_of, _ = key
             if relation != TRIPLE_NUMBER:
-                found[key] = Predicate(self._names[relation])
+                predicates[key] = Predicate(self._names[relation])
             elif member_of != NONE:
-                found[key] = Predicate(TRIPLE, TYPE, terms[member_of])
+                predicates[key] = Predicate(TRIPLE, TYPE, terms[member_of])
             else:
-                found[key] = Predicate(TRIPLE, terms[property_])
-        return found
+                predicates[key] = Predicate(TRIPLE, terms[property_])
+        return predicates
 
-    def packed(self, facts: Any) -> Packed:
-        """Facts of the driver by key."""
+    def tables_of(self, facts: Any) -> Packed:
+        """Convert driver facts to tables by key."""
         out = {}
         for predicate in facts.predicates():
             rows = facts.rows(predicate)
             out[self.key(predicate, rows.shape[1])] = rows
         return out
 
-    def unpacked(self, tables: Packed) -> Any:
-        """Tables by key as facts of the driver."""
+    def facts_of(self, tables: Packed) -> Any:
+        """Convert tables by key to driver facts."""
         names = self.predicates(tables.keys())
         return self.embedded.facts({names[key]: rows for key, rows in tables.items() if len(rows)})
 
     # -- jobs ------------------------------------------------------------------------------------
 
-    def chunks(self, gathered: Gathering) -> DataFrame | None:
-        """Chunks of the driver as a frame."""
-        batches = list(gathered.take())
+    def chunks(self, buffer: ChunkBuffer) -> DataFrame | None:
+        """Create a frame from chunks of the driver."""
+        batches = list(buffer.drain())
         if not batches:
             return None
         return self.session.createDataFrame(pa.Table.from_batches(batches, ARROW))
 
-    def nothing(self) -> DataFrame:
-        """No chunks."""
+    def empty(self) -> DataFrame:
+        """Create a frame without chunks."""
         return self.session.createDataFrame(ARROW.empty_table(), SCHEMA)
 
-    def at_home(self, tables: Packed) -> DataFrame | None:
-        """Facts of the driver as a frame of chunks."""
-        out = Gathering()
+    def partitioned(self, tables: Packed) -> DataFrame | None:
+        """Create a frame from driver facts, hash-partitioned by first argument."""
+        out = ChunkBuffer()
         for key, rows in tables.items():
             out.send(DERIVED, key, rows, 0, self.partitions)
         return self.chunks(out)
 
-    def exchanged(self, frame: DataFrame) -> DataFrame:
-        """The chunks in the partitions that they are for."""
+    def shuffle(self, frame: DataFrame) -> DataFrame:
+        """Shuffle chunks to their target partitions."""
         return frame.repartitionById(self.partitions, frame.partition)
 
-    def over(self, frame: DataFrame, function: OverArrow) -> DataFrame:
+    def map_chunks(self, frame: DataFrame, function: OverArrow) -> DataFrame:
         return frame.mapInArrow(function, SCHEMA)
 
-    def settled(self, frame: DataFrame) -> tuple[DataFrame, list[dict[str, Any]]]:
-        """Compute a frame once and cut its lineage; with what its tasks report."""
-        kept = self.once(frame)
-        found = self.of_kinds(kept, REPORT).select("data").toArrow()
-        return kept, [json.loads(text) for text in found["data"].to_pylist()]
+    def job(self, phase: str, frame: DataFrame) -> tuple[DataFrame, list[TaskReport]]:
+        """Checkpoint a frame, and record the job under its phase."""
+        start = time.perf_counter()
+        checkpointed, reports = self.checkpoint(frame)
+        done = [report for report in reports if "in" in report]
+        seconds = time.perf_counter() - start
+        self.record(RoundReport.of(len(self.reports) + 1, phase, done, seconds))
+        return checkpointed, reports
 
-    def once(self, frame: DataFrame) -> DataFrame:
-        """The frame, which is computed once, when it is first needed.
+    def record(self, report: RoundReport) -> None:
+        """Record a round or job of the engine."""
+        self.reports.append(report)
+        if self.options.on_report is not None:
+            self.options.on_report(report)
 
-        On one machine the checkpoint is local. On a cluster an executor may be lost: there it is
-        reliable if Spark knows a folder for checkpoints, and else the lineage stays, so that what
-        is lost is computed again.
-        """
-        context = self.session.sparkContext
-        master = str(context.master)
-        if master == "local" or master.startswith("local["):
-            return frame.localCheckpoint(eager=False)
-        if context.getCheckpointDir() is not None:
-            return frame.checkpoint(eager=False)
-        return frame.persist()
+    def checkpoint(self, frame: DataFrame) -> tuple[DataFrame, list[TaskReport]]:
+        """Compute a frame, cut its lineage, and return it with the reports of its tasks."""
+        checkpointed = self.frames.checkpoint(frame)
+        reports = self.select_kinds(checkpointed, REPORT).select("data").toArrow()
+        return checkpointed, [json.loads(text) for text in reports["data"].to_pylist()]
 
-    def of_kinds(self, frame: DataFrame, *kinds: int) -> DataFrame:
-        """The chunks of some kinds that are for partitions."""
+    def select_kinds(self, frame: DataFrame, *kinds: int) -> DataFrame:
+        """Select chunks of some kinds, without those for the driver."""
         return frame.where(f"partition >= 0 AND kind IN ({', '.join(map(str, kinds))})")
 
-    def for_driver(self, frame: DataFrame) -> DataFrame:
-        """The chunks that are for the driver."""
+    def select_for_driver(self, frame: DataFrame) -> DataFrame:
+        """Select the chunks addressed to the driver."""
         return frame.where("partition < 0")
 
-    def united(self, frames: Sequence[DataFrame]) -> DataFrame:
-        """Chunks of several frames."""
+    def union(self, frames: Sequence[DataFrame]) -> DataFrame:
+        """Concatenate frames of chunks."""
         return reduce(DataFrame.union, frames)
 
-    def collected(self, frame: DataFrame) -> dict[Key, Ids]:
-        """The tables of a frame of chunks."""
-        return all_of(frame.toArrow().to_batches())
+    def collect(self, frame: DataFrame) -> dict[Key, Ids]:
+        """Collect the tables of a frame on the driver."""
+        return merge_chunks(frame.toArrow().to_batches())
 
-    def collected_by_partition(self, frame: DataFrame) -> dict[int, dict[Key, Ids]]:
-        """The tables of a frame of chunks, apart for each partition that they are for."""
-        return by_partition(frame.toArrow().to_batches())
-
-
-def counts_of(
-    workspace: Workspace, reports: Iterable[Mapping[str, Any]]
-) -> tuple[dict[Predicate, int], dict[Predicate, int]]:
-    """How many facts of each predicate tasks have reported, and how many columns they have."""
-    sums: dict[Key, int] = {}
-    for report in reports:
-        for key, count in report.get("counts", ()):
-            a, b, c, d = key
-            sums[a, b, c, d] = sums.get((a, b, c, d), 0) + count
-    names = workspace.predicates(sums.keys())
-    return (
-        {names[key]: count for key, count in sums.items()},
-        {names[key]: key[3] for key in sums},
-    )
+    def collect_by_partition(self, frame: DataFrame) -> dict[int, dict[Key, Ids]]:
+        """Collect the tables of a frame on the driver, by target partition."""
+        return merge_by_partition(frame.toArrow().to_batches())
 
 
 @dataclass(eq=False)
-class Held:
-    """Chunks that were computed once, and what the driver has fetched of them."""
+class CachedChunks:
+    """Checkpointed chunks, with a cache of the facts that the driver has fetched."""
 
-    frames: tuple[DataFrame, ...]
+    frame: DataFrame
     counts: Mapping[Predicate, int]
-    columns: Mapping[Predicate, int]
-    facts: Any  # fetched, on the driver
-    looked: Any  # facts that were looked for
-    whole: set[Predicate] = field(default_factory=set)  # of which all facts were fetched
-    complete: dict[tuple[Predicate, int], Ids] = field(default_factory=dict)  # ids, in order
-    folder: str | None = None  # where they are files too, see `chunk_cache`
-
-    def key(self, workspace: Workspace, predicate: Predicate) -> Key:
-        """What the facts of a predicate are found by; counted ones have a column more."""
-        columns = self.columns[predicate]
-        return (*workspace.key(predicate, columns)[:3], columns)
+    keys: Mapping[Predicate, Key]
+    facts: Any  # fetched facts, on the driver
+    probed: Any  # facts whose membership was probed
+    fully_fetched: set[Predicate] = field(default_factory=set)  # predicates fetched as a whole
+    fetched_ids: dict[tuple[Predicate, int], Ids] = field(default_factory=dict)  # sorted ids
+    folder: str | None = None  # their files, see `chunk_cache`
 
 
-Part = tuple[Held, frozenset[Predicate]]  # chunks, and the predicates that are seen of them
+Part = tuple[CachedChunks, frozenset[Predicate]]  # chunks, and the predicates in view
 
 
 @dataclass
 class Base:
-    """A view of chunks: some predicates of each; no fact is in two of them."""
+    """A view of some predicates of several disjoint sets of chunks."""
 
-    workspace: Workspace
+    run: SparkRun
     parts: tuple[Part, ...]
 
     def __post_init__(self) -> None:
-        merged: dict[Held, frozenset[Predicate]] = {}
-        for held, predicates in self.parts:
+        merged: dict[CachedChunks, frozenset[Predicate]] = {}
+        for cached, predicates in self.parts:
             if predicates:
-                merged[held] = merged.get(held, frozenset()) | predicates
+                merged[cached] = merged.get(cached, frozenset()) | predicates
         self.parts = tuple(merged.items())
         self.counts: dict[Predicate, int] = {}
-        for held, predicates in self.parts:
+        for cached, predicates in self.parts:
             for predicate in predicates:
-                self.counts[predicate] = self.counts.get(predicate, 0) + held.counts[predicate]
+                self.counts[predicate] = self.counts.get(predicate, 0) + cached.counts[predicate]
 
     @classmethod
-    def of(
-        cls, workspace: Workspace, frames: Sequence[DataFrame], counts: Counts, columns: Counts
-    ) -> Base:
-        nothing = workspace.embedded.facts({})
-        held = Held(tuple(frames), counts, columns, nothing, nothing)
-        return cls(workspace, ((held, frozenset(counts)),))
+    def of(cls, run: SparkRun, frame: DataFrame, counts: Mapping[Key, int]) -> Base:
+        """Create a base from chunks with these numbers of facts by key."""
+        names = run.predicates(counts.keys())
+        cached = CachedChunks(
+            frame,
+            {names[key]: count for key, count in counts.items()},
+            {name: key for key, name in names.items()},
+            run.nothing,
+            run.nothing,
+        )
+        return cls(run, ((cached, frozenset(cached.counts)),))
+
+    @classmethod
+    def reported(cls, run: SparkRun, frame: DataFrame, reports: Iterable[TaskReport]) -> Base:
+        """Create a base from chunks whose facts are counted in the reports of tasks."""
+        sums: dict[Key, int] = {}
+        for report in reports:
+            for (a, b, c, d), count in report.get("counts", ()):
+                sums[a, b, c, d] = sums.get((a, b, c, d), 0) + count
+        return cls.of(run, frame, sums)
 
     def __len__(self) -> int:
         return sum(self.counts.values())
 
     def chunks(self, kind: int = DERIVED, removed: Packed | None = None) -> DataFrame:
-        """The facts as chunks of a kind, less those that were removed."""
-        workspace = self.workspace
+        """Emit the facts as chunks of a kind, without those in `removed`."""
+        run = self.run
         parts = []
-        for held, predicates in self.parts:
-            frame = workspace.united(held.frames)
-            if removed or kind != DERIVED or len(predicates) < len(held.counts):
-                chosen = frozenset(held.key(workspace, p) for p in predicates)
-                frame = workspace.over(frame, Select(kind, chosen, removed or {}))
+        for cached, predicates in self.parts:
+            frame = cached.frame
+            if removed or kind != DERIVED or len(predicates) < len(cached.counts):
+                chosen = frozenset(cached.keys[p] for p in predicates)
+                frame = run.map_chunks(frame, Select(kind, chosen, removed or {}))
             parts.append(frame)
-        return workspace.united(parts)
+        return run.union(parts)
 
     def keys(self) -> dict[Key, Predicate]:
-        """The predicates by their keys."""
-        return {held.key(self.workspace, p): p for held, named in self.parts for p in named}
+        """Map keys to the predicates in view."""
+        return {cached.keys[p]: p for cached, named in self.parts for p in named}
 
     def only(self, predicates: Collection[Predicate]) -> Base:
-        """The view of some of the predicates."""
+        """Restrict the view to some predicates."""
         chosen = frozenset(predicates)
-        return Base(self.workspace, tuple((held, named & chosen) for held, named in self.parts))
+        return Base(self.run, tuple((cached, named & chosen) for cached, named in self.parts))
 
     def fetch(self, wanted: Mapping[Predicate, Mapping[int, Ids] | None]) -> Any:
-        """Facts on the driver: at least those with an id in a column, or all of a predicate.
+        """Fetch at least the facts with given ids in a column, or all facts of a predicate.
 
-        At most one job. Who asks for all facts of a predicate will ask for others: the small ones
-        of the same chunks come along.
+        Runs at most one job. A fetch of a whole predicate also prefetches the small predicates of
+        the same chunks, which are likely to be needed next.
         """
-        workspace = self.workspace
-        found = workspace.embedded.facts({})
-        frames: list[DataFrame] = []
-        done: list[Callable[[], None]] = []
-        holders: list[Held] = []
-        shared: dict[bytes, Ids] = {}  # so that tasks get the same ids once
-        for held, predicates in self.parts:
+        run = self.run
+        fetched = run.nothing
+        requests: list[tuple[CachedChunks, Wanted]] = []
+        on_success: list[Callable[[], None]] = []
+        shared: dict[bytes, Ids] = {}  # equal id arrays are pickled once
+        for cached, predicates in self.parts:
             missing: dict[Key, Mapping[int, Ids] | Ids | None] = {}
             for predicate in wanted.keys() & predicates:
-                if predicate in held.whole:
+                if predicate in cached.fully_fetched:
                     continue
                 places = wanted[predicate]
                 if places is not None:
-                    places = _not_known(held, predicate, places, shared)
+                    places = _unfetched(cached, predicate, places, shared)
                     if not places:
                         continue
-                    done.append(partial(_complete, held, predicate, places))
+                    on_success.append(partial(_mark_fetched, cached, predicate, places))
                 else:
-                    done.append(partial(held.whole.add, predicate))
-                missing[held.key(workspace, predicate)] = places
+                    on_success.append(partial(cached.fully_fetched.add, predicate))
+                missing[cached.keys[predicate]] = places
             if missing and None in missing.values():
-                for predicate, count in held.counts.items():
-                    if count <= tuning.prefetched_facts_limit and predicate not in held.whole:
-                        missing[held.key(workspace, predicate)] = None
-                        done.append(partial(held.whole.add, predicate))
+                for predicate, count in cached.counts.items():
+                    if (
+                        count <= tuning.prefetched_facts_limit
+                        and predicate not in cached.fully_fetched
+                    ):
+                        missing[cached.keys[predicate]] = None
+                        on_success.append(partial(cached.fully_fetched.add, predicate))
             if missing:
-                fetch = Fetch(DERIVED, missing, len(frames))
-                frames.append(workspace.over(workspace.united(held.frames), fetch))
-                holders.append(held)
-        if frames:
-            tables = workspace.collected_by_partition(workspace.united(frames))
-            for number, held in enumerate(holders):
-                held.facts = held.facts.union(workspace.unpacked(tables.get(number, {})))
-            for action in done:
-                action()
-        for held, predicates in self.parts:
-            found = found.union(held.facts.only(list(predicates & wanted.keys())))
-        return found
+                requests.append((cached, missing))
+        self._fetch(requests)
+        for action in on_success:
+            action()
+        for cached, predicates in self.parts:
+            fetched = fetched.union(cached.facts.only(list(predicates & wanted.keys())))
+        return fetched
 
-    def present(self, facts: Any) -> Any:
-        """Those facts of the driver that are here; at most one job."""
-        workspace = self.workspace
-        found = workspace.embedded.facts({})
-        frames: list[DataFrame] = []
-        asked_of: list[tuple[Held, Any]] = []
-        for held, predicates in self.parts:
-            asked = facts.only(list(predicates))
-            known = [p for p in asked.predicates() if p in held.whole]
-            left = asked.without(known).difference(held.looked).difference(held.facts)
-            if len(left):
-                fetch = Fetch(DERIVED, workspace.packed(left), len(frames))
-                frames.append(workspace.over(workspace.united(held.frames), fetch))
-                asked_of.append((held, left))
-        if frames:
-            tables = workspace.collected_by_partition(workspace.united(frames))
-            for number, (held, left) in enumerate(asked_of):
-                held.facts = held.facts.union(workspace.unpacked(tables.get(number, {})))
-                held.looked = held.looked.union(left)
-        for held, predicates in self.parts:
-            found = found.union(facts.only(list(predicates)).intersection(held.facts))
-        return found
+    def probe(self, facts: Any) -> Any:
+        """Keep the driver facts that are in the base (semi-join); runs at most one job."""
+        run = self.run
+        members = run.nothing
+        requests: list[tuple[CachedChunks, Wanted]] = []
+        probed: list[tuple[CachedChunks, Any]] = []
+        for cached, predicates in self.parts:
+            probes = facts.only(list(predicates))
+            known = [p for p in probes.predicates() if p in cached.fully_fetched]
+            unknown = probes.without(known).difference(cached.probed).difference(cached.facts)
+            if len(unknown):
+                requests.append((cached, run.tables_of(unknown)))
+                probed.append((cached, unknown))
+        self._fetch(requests)
+        for cached, unknown in probed:
+            cached.probed = cached.probed.union(unknown)
+        for cached, predicates in self.parts:
+            members = members.union(facts.only(list(predicates)).intersection(cached.facts))
+        return members
+
+    def _fetch(self, requests: Sequence[tuple[CachedChunks, Wanted]]) -> None:
+        """Fetch tables of several chunks in one job and cache them on the driver."""
+        run = self.run
+        if not requests:
+            return
+        frames = [
+            run.map_chunks(cached.frame, Fetch(DERIVED, wanted, number))
+            for number, (cached, wanted) in enumerate(requests)
+        ]
+        tables = run.collect_by_partition(run.union(frames))
+        for number, (cached, _) in enumerate(requests):
+            cached.facts = cached.facts.union(run.facts_of(tables.get(number, {})))
 
     def renamed(self, predicate: Predicate, new: Predicate) -> Base:
-        """The facts of one predicate as facts of another one."""
-        parts: list[Part] = []
-        for held, predicates in self.parts:
+        """Rename a predicate."""
+        run, parts = self.run, list[Part]()
+        for cached, predicates in self.parts:
             if predicate in predicates:
-                key = held.key(self.workspace, predicate)
-                keys = {key: (*self.workspace.key(new, key[3])[:3], key[3])}
-                frame = self.workspace.over(
-                    self.workspace.united(held.frames), Select(DERIVED, frozenset(keys), {}, keys)
-                )
-                count, columns = {new: held.counts[predicate]}, {new: key[3]}
-                parts += Base.of(self.workspace, [frame], count, columns).parts
-        return Base(self.workspace, tuple(parts))
+                key = cached.keys[predicate]
+                new_key = (*run.key(new, key[3])[:3], key[3])
+                select = Select(DERIVED, frozenset([key]), {}, {key: new_key})
+                frame = run.map_chunks(cached.frame, select)
+                parts += Base.of(run, frame, {new_key: cached.counts[predicate]}).parts
+        return Base(run, tuple(parts))
 
-    def without_last(self) -> Base:
-        """The facts without their last column, a count."""
+    def drop_last_column(self) -> Base:
+        """Drop the last column, a count."""
         if not self.parts:
             return self
-        frame = self.workspace.over(self.chunks(), Shortened())
-        columns = {p: key[3] - 1 for key, p in self.keys().items()}
-        return Base.of(self.workspace, [frame], self.counts, columns)
+        frame = self.run.map_chunks(self.chunks(), DropLastColumn())
+        counts = {(*key[:3], key[3] - 1): self.counts[p] for key, p in self.keys().items()}
+        return Base.of(self.run, frame, counts)
 
-    def combined(self, operation: str, other: Base, mine: Packed, theirs: Packed) -> Base:
-        """A set operation with another base; some facts of each have been removed."""
+    def combine(self, operation: str, other: Base, mine: Packed, theirs: Packed) -> Base:
+        """Apply a set operation to two bases, without the facts removed from each."""
         frames = [self.chunks(STATE, mine), other.chunks(FRESH, theirs)]
-        return merged(
-            self.workspace,
-            self.workspace.united(frames),
-            Combine(operation, self.workspace.make),
-        )
+        combine = Combine(operation, self.run.make_engine)
+        return merge(self.run, self.run.union(frames), combine)
 
 
-def _not_known(
-    held: Held, predicate: Predicate, places: Mapping[int, Ids], shared: dict[bytes, Ids]
+def _unfetched(
+    cached: CachedChunks, predicate: Predicate, places: Mapping[int, Ids], shared: dict[bytes, Ids]
 ) -> dict[int, Ids]:
-    """The ids in places that were not fetched before."""
+    """Select, by column, the ids that have not been fetched yet."""
     new: dict[int, Ids] = {}
     for column, ids in places.items():
-        known = held.complete.get((predicate, column))
+        known = cached.fetched_ids.get((predicate, column))
         left = in_order(ids) if known is None else missing_in(known, ids)
         if len(left):
             new[column] = shared.setdefault(left.tobytes(), left)
     return new
 
 
-def _complete(held: Held, predicate: Predicate, places: Mapping[int, Ids]) -> None:
+def _mark_fetched(cached: CachedChunks, predicate: Predicate, places: Mapping[int, Ids]) -> None:
     for column, ids in places.items():
-        known = held.complete.get((predicate, column))
-        held.complete[predicate, column] = ids if known is None else together(known, ids)
+        known = cached.fetched_ids.get((predicate, column))
+        cached.fetched_ids[predicate, column] = ids if known is None else together(known, ids)
 
 
-def merged(workspace: Workspace, frame: DataFrame, combine: OverArrow) -> Base:
-    """Chunks exchanged and combined, as a base."""
-    return merged_with_reports(workspace, frame, combine)[0]
-
-
-def merged_with_reports(
-    workspace: Workspace, frame: DataFrame, combine: OverArrow
-) -> tuple[Base, list[dict[str, Any]]]:
-    """The same, with what tasks have reported."""
-    kept, reports = workspace.settled(workspace.over(workspace.exchanged(frame), combine))
-    return Base.of(workspace, [kept], *counts_of(workspace, reports)), reports
+def merge(run: SparkRun, frame: DataFrame, combine: OverArrow) -> Base:
+    """Shuffle and combine chunks into a base."""
+    return Base.reported(run, *run.checkpoint(run.map_chunks(run.shuffle(frame), combine)))

@@ -1,8 +1,8 @@
-"""Blocks: many terms or triples as one row of bytes, between tasks that hold them as arrays.
+"""Blocks: many terms or triples as one row of bytes, exchanged by tasks that use arrays.
 
-A row of Spark costs about a microsecond on its way from one Python process to another, whatever it
-holds. So what tasks exchange are blocks: columns of numbers and texts, written as Arrow, with the
-part of the input that they come from, or the bucket of terms that they belong to.
+Moving a row of Spark from one Python process to another costs about a microsecond, whatever its
+size. So tasks exchange blocks: columns of numbers and texts in Arrow's format, with the part of the
+input that they come from, or the bucket of terms that they belong to.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Numbers = npt.NDArray[np.int64]
 
 _RELATION = b"relation"
-# What a block holds.
+# Payloads stay far below 2 GiB, the limit of a binary value in Spark and in an Arrow array.
+MOST_ROWS = 1 << 20
+MOST_BYTES = 1 << 28
+# Kinds of blocks.
 REPORT, TERMS, FACTS, KNOWN, NEW, CODES = range(6)
 SCHEMA = "part long, kind int, bucket int, count long, payload binary"
 ARROW = pa.schema(
@@ -34,18 +38,20 @@ ARROW = pa.schema(
 def block(
     part: int, kind: int, bucket: int, count: int, payload: bytes | pa.Buffer
 ) -> pa.RecordBatch:
-    """One row."""
+    """Create a block as a batch of one row."""
     numbers = [pa.array([part], pa.int64()), *(pa.array([n], pa.int32()) for n in (kind, bucket))]
     data = pa.py_buffer(payload)
+    if data.size >= 1 << 31:
+        raise ValueError(f"a payload of {data.size:,} bytes; a block holds less than 2 GiB")
     offsets = pa.py_buffer(np.array([0, data.size], np.int32))
     binary = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data])
     return pa.record_batch([*numbers, pa.array([count], pa.int64()), binary], schema=ARROW)
 
 
-def packed(columns: dict[str, Any], relation: str | None = None) -> pa.Buffer:
-    """Columns as bytes, those of facts with their relation.
+def serialize(columns: dict[str, Any], relation: str | None = None) -> pa.Buffer:
+    """Serialize columns; those of facts with their relation.
 
-    >>> unpacked(packed({"a": pa.array([1, 2])})).to_pydict()
+    >>> deserialize(serialize({"a": pa.array([1, 2])})).to_pydict()
     {'a': [1, 2]}
     """
     batch = pa.record_batch(columns)
@@ -57,20 +63,35 @@ def packed(columns: dict[str, Any], relation: str | None = None) -> pa.Buffer:
     return sink.getvalue()
 
 
-def unpacked(payload: pa.Buffer | bytes) -> pa.Table:
-    """The columns that were packed."""
+def deserialize(payload: pa.Buffer | bytes) -> pa.Table:
+    """Deserialize the columns of a payload."""
     with pa.ipc.open_stream(payload) as reader:
         return reader.read_all()
 
 
+def cut(texts: pa.LargeStringArray) -> Iterator[slice]:
+    """Cut texts into slices of at most `MOST_ROWS` rows and about `MOST_BYTES` bytes.
+
+    >>> [(part.start, part.stop) for part in cut(pa.array(["a", "b"], pa.large_string()))]
+    [(0, 2)]
+    """
+    ends = np.cumsum(pc.binary_length(texts).to_numpy(zero_copy_only=False), dtype=np.int64)
+    start = size = 0
+    while start < len(ends):
+        stop = int(np.searchsorted(ends, size + MOST_BYTES, side="right"))
+        stop = max(start + 1, min(stop, start + MOST_ROWS))
+        yield slice(start, stop)
+        start, size = stop, int(ends[stop - 1])
+
+
 def relation_of(table: pa.Table) -> str:
-    """The relation that facts were packed with."""
+    """Read the relation of a block of facts."""
     name: bytes = table.schema.metadata[_RELATION]
     return name.decode()
 
 
 def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, int, int, pa.Buffer]]:
-    """The blocks of a task's input; payloads are not copied."""
+    """Yield the blocks of a task's input; payloads are not copied."""
     for batch in batches:
         columns = [batch.column(name) for name in ARROW.names]
         numbers = [column.to_pylist() for column in columns[:-1]]

@@ -1,96 +1,97 @@
-"""Sets of facts beside a store, as the chunks that they were when they were derived.
+"""Cache sets of facts beside a store, in the chunks in which they were derived.
 
-Reading facts from tables into chunks, and deriving once more what no table has (the facts of
-auxiliary relations), takes longer than a small update. So both are kept, in a folder:
+Reading facts from tables into chunks, and deriving the facts of auxiliary relations, which are in
+no table, takes longer than a small update. So both are cached in a folder:
 
-    ID.json    sets: which predicates of which parts, how relations and partitions are numbered;
-               terms that the driver needed
-    ID.arrow   of each set, the few facts that it has beside its parts, and those that it lacks
+    ID.json    sets: their predicates by part, the numbering of relations and partitions; terms
+               that the driver needed
+    ID.arrow   small sets of facts added to the parts of each set, and removed from them
     ID-…/      a part: chunks as Parquet
 
-An update that changes little writes the first two, and goes on with the parts that were there.
-Parts are read when a job first needs them, but compared with their checksums before. Nothing here
-is needed: without it, or where a byte is wrong, tables are read.
+A small update writes the first two and reuses the existing parts. Checksums of parts are verified
+on load; parts are read when a job first needs them. The cache is optional: if it is missing or
+corrupt, the tables are read.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 
 from corollary.core.checksum import checksum, matches, seal, unseal
 from corollary.core.dictionary import Dictionary
+from corollary.core.files import remove
 from corollary.core.partial import PartialDictionary
-from corollary.engines.spark.base import Base, Held, Part, Workspace
+from corollary.engines.spark.base import Base, CachedChunks, Part, SparkRun
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.local import address
-from corollary.engines.spark.packing import ARROW, DERIVED, SCHEMA, Key, batch_of
-from corollary.engines.spark.task import by_partition
+from corollary.engines.spark.packing import ARROW, DERIVED, SCHEMA, Key, chunk_batches
+from corollary.engines.spark.task import merge_by_partition
 from corollary.engines.spark.tuning import tuning
-from corollary.engines.spark.write import written
+from corollary.engines.spark.write import write
+from corollary.errors import OperationFailed
 from corollary.lang.stratify import Predicate
 
 _FORMAT = 2
 _OURS = re.compile(r"[0-9a-f]{32}(\.json|\.arrow|-[0-9]+)")  # names of files and folders
-_TERMS = 10_000  # that the driver knew
+_TERMS = 10_000  # maximum cached terms of the driver
 
 Sets = Mapping[str, SparkFacts]
 
 
-def save(workspace: Workspace, folder: Path, name: str, sets: Sets, about: Any) -> bool:
-    """Keep sets under a name, with something about them.
+def save(run: SparkRun, folder: Path, name: str, sets: Sets, about: Any) -> bool:
+    """Write sets and metadata about them to the cache under a name.
 
-    False if they should be read anew: when they are made of many parts, or without room for them.
+    Return False if the tables should be read instead: the sets have many parts, or there is no room
+    for them.
     """
     few = sum(len(facts.small) + len(facts.removed) for facts in sets.values())
     parts, new = _parts(sets)
     if (
         few > tuning.cached_chunks_facts_limit
-        or len({held for found in parts.values() for held, _ in found})
+        or len({cached for found in parts.values() for cached, _ in found})
         > tuning.cached_chunks_parts_limit
     ):
         return False
     try:
-        _write(workspace, folder, name, sets, parts, new, about)
-    except (OSError, PySparkException):  # a full disk, or a folder that cannot be written to
+        _write(run, folder, name, sets, parts, new, about)
+    except (OSError, PySparkException, OperationFailed):  # disk full, or folder not writable
         _discard(folder, name)
         return False
     return True
 
 
 def _write(
-    workspace: Workspace,
+    run: SparkRun,
     folder: Path,
     name: str,
     sets: Sets,
     parts: Mapping[str, tuple[Part, ...]],
-    new: Iterable[tuple[Held, DataFrame]],
+    new: Iterable[CachedChunks],
     about: Any,
 ) -> None:
     folder.mkdir(exist_ok=True)
-    for number, (held, frame) in enumerate(new):
-        held.folder = f"{name}-{number}"
-        written(frame, folder, held.folder, compression="lz4")
-    holders = {str(held.folder): held for found in parts.values() for held, _ in found}
+    for number, cached in enumerate(new):
+        cached.folder = f"{name}-{number}"
+        write(cached.frame, folder, cached.folder, compression="lz4")
+    holders = {str(cached.folder): cached for found in parts.values() for cached, _ in found}
     described: dict[str, Any] = {
         "format": _FORMAT,
-        "partitions": workspace.partitions,
-        "names": list(workspace.names.values()),
+        "partitions": run.partitions,
+        "names": list(run.names),
         "about": about,
-        "terms": _terms(workspace.dictionary),
+        "terms": _terms(run.dictionary),
         "parts": {
-            place: [[*held.key(workspace, p), n] for p, n in held.counts.items()]
-            for place, held in holders.items()
+            place: [[*cached.keys[p], n] for p, n in cached.counts.items()]
+            for place, cached in holders.items()
         },
         "sets": {
-            name: [[held.folder, [held.key(workspace, p) for p in named]] for held, named in found]
+            name: [[cached.folder, [cached.keys[p] for p in named]] for cached, named in found]
             for name, found in parts.items()
         },
     }
@@ -98,7 +99,7 @@ def _write(
         batch
         for number, facts in enumerate(sets.values())
         for at, packed in enumerate((facts.small, facts.removed))
-        for batch in batch_of(2 * number + at, DERIVED, workspace.packed(packed))
+        for batch in chunk_batches(2 * number + at, DERIVED, run.tables_of(packed))
     ]
     with (
         pa.OSFile(str(folder / f"{name}.arrow"), "wb") as sink,
@@ -111,10 +112,10 @@ def _write(
     (folder / f"{name}.json").write_text(seal(described), encoding="utf-8")
 
 
-def load(workspace: Workspace, folder: Path, name: str) -> tuple[dict[str, SparkFacts], Any] | None:
-    """The sets of a name, and what was said about them; None if they are not there.
+def load(run: SparkRun, folder: Path, name: str) -> tuple[dict[str, SparkFacts], Any] | None:
+    """Load the sets of a name and their metadata; None if they are not in the cache.
 
-    The workspace must not have numbered any relation.
+    The run must not have numbered any relation.
     """
     try:
         described = unseal((folder / f"{name}.json").read_bytes())
@@ -126,26 +127,26 @@ def load(workspace: Workspace, folder: Path, name: str) -> tuple[dict[str, Spark
         if not all(matches(folder / file, expected) for file, expected in files.items()):
             return None
         with pa.memory_map(str(folder / f"{name}.arrow")) as source:
-            tables = by_partition(pa.ipc.open_file(source).read_all().to_batches())
+            tables = merge_by_partition(pa.ipc.open_file(source).read_all().to_batches())
     except (OSError, ValueError, KeyError, pa.ArrowInvalid):
         return None
-    workspace.adopt(described["names"], described["partitions"])
-    if isinstance(workspace.dictionary, PartialDictionary):
-        workspace.dictionary.learn({int(i): text for i, text in described["terms"].items()})
-    holders = _holders(workspace, folder, described["parts"])
+    run.restore_numbering(described["names"], described["partitions"])
+    if isinstance(run.dictionary, PartialDictionary):
+        run.dictionary.learn({int(i): text for i, text in described["terms"].items()})
+    cached = _cached(run, folder, described["parts"])
     sets = {}
     for number, (set_name, parts) in enumerate(described["sets"].items()):
-        few, removed = (workspace.unpacked(tables.get(2 * number + at, {})) for at in (0, 1))
+        few, removed = (run.facts_of(tables.get(2 * number + at, {})) for at in (0, 1))
         base = Base(
-            workspace,
-            tuple((holders[place][0], _named(holders[place][1], keys)) for place, keys in parts),
+            run,
+            tuple((cached[place][0], _named(cached[place][1], keys)) for place, keys in parts),
         )
-        sets[set_name] = SparkFacts(workspace, few, base, removed)
+        sets[set_name] = SparkFacts(run, few, base, removed)
     return sets, described["about"]
 
 
 def clean(folder: Path, name: str) -> None:
-    """Remove what sets of other names are made of, and these are not."""
+    """Remove the files of sets of other names, except those that the sets of this name use."""
     try:
         described = unseal((folder / f"{name}.json").read_bytes())
         needed = {f"{name}.json", f"{name}.arrow", *described["parts"]}
@@ -153,90 +154,75 @@ def clean(folder: Path, name: str) -> None:
         needed = set()
     for entry in folder.iterdir() if folder.is_dir() else ():
         if entry.name not in needed and _OURS.fullmatch(entry.name):
-            _remove(entry)
+            remove(entry)
 
 
 def _discard(folder: Path, name: str) -> None:
-    """Remove what was written under a name."""
+    """Remove the files written under a name."""
     for entry in folder.glob(f"{name}*"):
         if _OURS.fullmatch(entry.name):
-            _remove(entry)
+            remove(entry)
 
 
-def _remove(entry: Path) -> None:
-    if entry.is_dir():
-        shutil.rmtree(entry, ignore_errors=True)
-    else:
-        entry.unlink(missing_ok=True)
+def _parts(sets: Sets) -> tuple[dict[str, tuple[Part, ...]], list[CachedChunks]]:
+    """Return the parts of each set, and the chunks that they use; merge new chunks.
 
-
-def _parts(sets: Sets) -> tuple[dict[str, tuple[Part, ...]], list[tuple[Held, DataFrame]]]:
-    """The parts of sets that are in files, or will be: new ones are put together.
-
-    Chunks that the same sets have become one part.
+    Chunks that belong to the same sets become one part.
     """
-    members: dict[Held, dict[Predicate, list[str]]] = {}
-    workspace = next(iter(sets.values())).workspace
+    members: dict[CachedChunks, dict[Predicate, list[str]]] = {}
+    run = next(iter(sets.values())).run
     for name, facts in sets.items():
-        for held, named in facts.base.parts if facts.base is not None else ():
+        for cached, named in facts.base.parts if facts.base is not None else ():
             for predicate in named:
-                members.setdefault(held, {}).setdefault(predicate, []).append(name)
+                members.setdefault(cached, {}).setdefault(predicate, []).append(name)
     parts: dict[str, list[Part]] = {name: [] for name in sets}
     groups: dict[tuple[str, ...], list[Part]] = {}
-    for held, predicates in members.items():
+    for cached, predicates in members.items():
         chosen: dict[tuple[str, ...], set[Predicate]] = {}
         for predicate, names in predicates.items():
             chosen.setdefault(tuple(names), set()).add(predicate)
         for owners, own in chosen.items():
-            if held.folder is None:
-                groups.setdefault(owners, []).append((held, frozenset(own)))
+            if cached.folder is None:
+                groups.setdefault(owners, []).append((cached, frozenset(own)))
             else:
                 for name in owners:
-                    parts[name].append((held, frozenset(own)))
+                    parts[name].append((cached, frozenset(own)))
     new = []
     for owners, found in groups.items():
-        view = Base(workspace, tuple(found))
-        [(held, every)] = Base.of(
-            workspace, [], view.counts, {p: key[3] for key, p in view.keys().items()}
-        ).parts
-        chunks = view.chunks().where(f"kind = {DERIVED}")  # there may be reports among them
-        new.append((held, chunks.coalesce(workspace.partitions)))
+        view = Base(run, tuple(found))
+        chunks = view.chunks().where(f"kind = {DERIVED}")  # without reports
+        counts = {key: view.counts[predicate] for key, predicate in view.keys().items()}
+        [(cached, every)] = Base.of(run, chunks.coalesce(run.partitions), counts).parts
+        new.append(cached)
         for name in owners:
-            parts[name].append((held, every))
-    return {name: Base(workspace, tuple(found)).parts for name, found in parts.items()}, new
+            parts[name].append((cached, every))
+    return {name: Base(run, tuple(found)).parts for name, found in parts.items()}, new
 
 
-def _holders(
-    workspace: Workspace, folder: Path, parts: Mapping[str, Iterable[Sequence[int]]]
-) -> dict[str, tuple[Held, dict[Key, Predicate]]]:
-    """The parts in files, and their predicates by key."""
-    counts: dict[str, dict[Key, int]] = {
-        place: {(a, b, c, d): n for a, b, c, d, n in rows} for place, rows in parts.items()
-    }
-    names = workspace.predicates({key for found in counts.values() for key in found})
-    holders = {}
-    for place, found in counts.items():
-        reader = workspace.session.read.schema(SCHEMA)
-        frame = workspace.once(reader.parquet(address(folder / place)))
-        base = Base.of(
-            workspace,
-            [frame],
-            {names[key]: n for key, n in found.items()},
-            {names[key]: key[3] for key in found},
-        )
-        [(held, _)] = base.parts
-        held.folder = place
-        holders[place] = held, names
-    return holders
+def _cached(
+    run: SparkRun, folder: Path, parts: Mapping[str, Iterable[Sequence[int]]]
+) -> dict[str, tuple[CachedChunks, dict[Key, Predicate]]]:
+    """Open the parts in files, with their predicates by key."""
+    # Looks up all terms in one batch.
+    run.predicates([(a, b, c, d) for rows in parts.values() for a, b, c, d, _ in rows])
+    found = {}
+    for place, rows in parts.items():
+        reader = run.session.read.schema(SCHEMA)
+        frame = run.frames.checkpoint(reader.parquet(address(folder / place)))
+        base = Base.of(run, frame, {(a, b, c, d): n for a, b, c, d, n in rows})
+        [(cached, _)] = base.parts
+        cached.folder = place
+        found[place] = cached, base.keys()
+    return found
 
 
 def _terms(dictionary: Dictionary) -> dict[int, str]:
-    """Terms that the driver needed, and will need again: those of the schema."""
+    """Collect the terms that the driver used and will use again: those of the schema."""
     return dictionary.known(_TERMS) if isinstance(dictionary, PartialDictionary) else {}
 
 
 def _files(folder: Path, places: Iterable[str]) -> list[str]:
-    """Files, and those in folders."""
+    """List files, and the files in folders."""
     return [
         file.relative_to(folder).as_posix()
         for path in (folder / place for place in places)

@@ -1,10 +1,10 @@
-"""Closures of linear rules in tasks: every task has all edges, and some of the pairs' ends.
+"""Close linear rules in tasks: edges are replicated, pairs are partitioned by the kept column.
 
-P(x, z) :- P(x, y), E(y, z) keeps x, so that the pairs of x follow from pairs of x. A task that has
-all edges closes its share of the subjects alone, with the kernels of the embedded engine, and sends
-nothing; with E first, the same holds for objects. After a change, a task compares the closures of
-its share before and after. That takes one job each. Where there are more edges than a task can
-hold, the rule is evaluated in rounds as any other one.
+P(x, z) :- P(x, y), E(y, z) keeps x: the pairs of x follow from pairs of x. A task with all edges
+closes its partition of the subjects without a shuffle, with the kernels of the embedded engine;
+with E first, the same holds for objects. After a change, a task compares the closures of its
+partition before and after. Each of the two takes one job. If the edges do not fit in a task, the
+rule is evaluated in rounds like any other rule.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,32 +20,31 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference
 from corollary.core.ids import in_order
 from corollary.engines.spark import task
-from corollary.engines.spark.base import Base, counts_of
-from corollary.engines.spark.components import Batches, Tell, report
+from corollary.engines.spark.base import Base
+from corollary.engines.spark.components import GONE, report
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.packing import DERIVED, FRESH, NONE, Gathering, Key, chunks_of
-from corollary.engines.spark.task import Embedded
+from corollary.engines.spark.packing import DERIVED, FRESH, NONE, ChunkBuffer, Key, Table
+from corollary.engines.spark.task import Batches, Embedded
 from corollary.lang.stratify import Predicate
 
 _PAIR, _EDGE = Predicate("pair"), Predicate("edge")
-_GONE = Predicate("GONE PAIRS")
 
-# The sets of facts that a task is given.
+# The sets of facts that are sent to a task.
 FULL, DELTA, KNOWN = "full", "delta", "known"  # Δ is not sent twice if all pairs are new
 _ROLES = (FULL, DELTA, KNOWN)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A linear rule without its names: where its pair and its edge stand."""
+    """The shape of a linear rule: the positions of its pair and its edge, without names."""
 
-    backwards: bool  # whether the edge is first, and objects are kept
+    backwards: bool  # the edge is first, and objects are kept
     head: tuple[int, ...]
-    body: tuple[tuple[bool, tuple[int, ...]], ...]  # whether an atom is the pair, its arguments
+    body: tuple[tuple[bool, tuple[int, ...]], ...]  # for each atom: is it the pair?, arguments
 
     @classmethod
     def of(cls, rules: Sequence[CompiledRule]) -> Shape | None:
-        """The shape of a single linear rule, else None."""
+        """Recognize a single linear rule; None for other rules."""
         if len(rules) != 1 or rules[0].negated or rules[0].conditions or rules[0].groupings:
             return None
         [rule] = rules
@@ -65,80 +63,63 @@ class Shape:
 
     @property
     def place(self) -> int:
-        """The column by which pairs are shared out."""
+        """The column by which pairs are partitioned."""
         return int(self.backwards)
 
     def rule(self) -> CompiledRule:
-        """The rule inside a task."""
-        return CompiledRule(
-            source=None,  # type: ignore[arg-type]  # engines do not look at it
-            head=Pattern(_PAIR, self.head),
-            body=tuple(Pattern(_PAIR if own else _EDGE, a) for own, a in self.body),
-            negated=(),
-            conditions=(),
-            groupings=(),
-            bound=3,
-        )
+        """Build the rule that a task evaluates."""
+        body = [Pattern(_PAIR if own else _EDGE, a) for own, a in self.body]
+        return task.local_rule(Pattern(_PAIR, self.head), body, 3)
 
 
 def edges_of(rule: CompiledRule) -> Predicate:
-    """The relation of a linear rule's edges."""
+    """Return the predicate of a linear rule's edges."""
     [edge] = [p.predicate for p in rule.body if p.predicate is not rule.head.predicate]
     return edge
 
 
 def fits(rule: CompiledRule, facts: SparkFacts, limit: int) -> bool:
-    """Whether the driver may close a rule over facts that it holds.
+    """Check that the driver can close a rule over facts that it holds.
 
-    Each subject may reach each object; the result has `limit` facts at most.
+    In the worst case each subject reaches each object; the result must have at most `limit` facts.
     """
-    subjects, objects = (
-        [rows[:, column] for p in (rule.head.predicate, edges_of(rule)) if len(rows := _rows(f, p))]
-        for f in [facts.local()]
-        for column in (0, 1)
-    )
-    count = len(in_order(np.concatenate(subjects))) if subjects else 0
-    return count * (len(in_order(np.concatenate(objects))) if objects else 0) <= limit
+    local, predicates = facts.local(), (rule.head.predicate, edges_of(rule))
+    rows = np.concatenate([local.rows(predicate).reshape(-1, 2) for predicate in predicates])
+    subjects, objects = (len(in_order(column)) for column in rows.T)
+    return subjects * objects <= limit
 
 
-def _rows(facts: Any, predicate: Predicate) -> Ids:
-    rows: Ids = facts.rows(predicate)
-    return rows.reshape(-1, 2)
-
-
-def closed(
-    rule: CompiledRule, shape: Shape, facts: SparkFacts, delta: SparkFacts, tell: Tell
+def close_linear(
+    rule: CompiledRule, shape: Shape, facts: SparkFacts, delta: SparkFacts
 ) -> Derived[SparkFacts]:
-    """`Engine.close` of a linear rule, of which all edges go everywhere."""
-    found, instances = _run(rule, shape, {FULL: facts, DELTA: delta}, tell)
+    """Close a linear rule (`Engine.close`) with its edges replicated to all tasks."""
+    found, instances = _run(rule, shape, {FULL: facts, DELTA: delta})
     return Derived(found.only([rule.head.predicate]), instances)
 
 
-def reclosed(
+def closure_changes(
     rule: CompiledRule,
     shape: Shape,
     after: SparkFacts,
     changed: SparkFacts,
     known: SparkFacts,
-    tell: Tell,
 ) -> Difference[SparkFacts]:
-    """`Engine.reclose`; the facts before are those after, but for what has changed."""
+    """Maintain a closure (`Engine.reclose`); the facts before are `after` without the changes."""
     sets = {FULL: after, DELTA: changed, KNOWN: known}
-    found, instances = _run(rule, shape, sets, tell)
+    found, instances = _run(rule, shape, sets)
     head = rule.head.predicate
     return Difference(
-        found.only([head]).settled(),
-        found.only([_GONE]).renamed(_GONE, head).settled(),
+        found.only([head]).collect_if_small(),
+        found.only([GONE]).renamed(GONE, head).collect_if_small(),
         instances,
     )
 
 
 def _run(
-    rule: CompiledRule, shape: Shape, sets: Mapping[str, SparkFacts], tell: Tell
+    rule: CompiledRule, shape: Shape, sets: Mapping[str, SparkFacts]
 ) -> tuple[SparkFacts, int]:
-    """One job: the sets to tasks, and what they find home."""
-    start = time.perf_counter()
-    workspace = next(iter(sets.values())).workspace
+    """Run one job: send the sets to tasks, and hash-partition their results."""
+    run = next(iter(sets.values())).run
     head, edge = rule.head.predicate, edges_of(rule)
     frames = []
     new = KNOWN not in sets and len(sets[FULL].only([head])) == len(sets[DELTA].only([head]))
@@ -146,79 +127,66 @@ def _run(
         wanted = [head] if role == KNOWN else [edge] if role == FULL and new else [head, edge]
         own = facts.only(wanted)
         if len(own):
-            places = {workspace.key(head, 2): shape.place, workspace.key(edge, 2): None}
-            route = Share(_ROLES.index(role), places, workspace.partitions)
-            frames.append(workspace.over(own.chunks(), route))
-    names = (workspace.key(head, 2), workspace.key(_GONE, 2))
-    work = Close(shape, workspace.make, names, KNOWN in sets, workspace.partitions)
-    frame = workspace.over(workspace.exchanged(workspace.united(frames)), work)
-    if shape.backwards:  # what belongs to an object is at home by its subject
-        frame = workspace.over(workspace.exchanged(frame), task.Combine("union", workspace.make))
-    kept, reports = workspace.settled(frame)
-    done = [r for r in reports if "instances" in r]
-    tell("closure", done, time.perf_counter() - start)
-    counted = [r for r in reports if ("instances" in r) != shape.backwards]
-    base = Base.of(workspace, [kept], *counts_of(workspace, counted))
-    nothing = workspace.embedded.facts({})
-    return SparkFacts(workspace, nothing, base), sum(r["instances"] for r in done)
+            places = {run.key(head, 2): shape.place, run.key(edge, 2): None}
+            route = Share(_ROLES.index(role), places, run.partitions)
+            frames.append(run.map_chunks(own.chunks(), route))
+    names = (run.key(head, 2), run.key(GONE, 2))
+    work = Close(shape, run.make_engine, names, KNOWN in sets, run.partitions)
+    frame = run.map_chunks(run.shuffle(run.union(frames)), work)
+    if shape.backwards:  # results are partitioned by object here, but facts by subject
+        frame = run.map_chunks(run.shuffle(frame), task.Combine("union", run.make_engine))
+    frame, reports = run.job("closure", frame)
+    found = SparkFacts.of(Base.reported(run, frame, reports))
+    return found, sum(r.get("instances", 0) for r in reports)
 
 
 @dataclass(frozen=True)
-class Share:
-    """Facts of a set under the number of its role; edges everywhere, pairs by what they keep."""
+class Share(task.TableTask):
+    """Label facts with their role; replicate edges, and partition pairs by the kept column."""
 
     role: int
     places: Mapping[Key, int | None]
     partitions: int
 
-    def __call__(self, batches: Batches) -> Batches:
-        out = Gathering()
-        for _, _, key, rows in chunks_of(batches):
-            place = self.places[key]
-            name = (self.role, int(place is None), NONE, 2)
-            out.send(FRESH, name, rows, place, self.partitions)
-            if out.full:
-                yield from out.take()
-        yield from out.take()
+    def add(self, table: Table, out: ChunkBuffer) -> None:
+        place = self.places[table.key]
+        name = (self.role, int(place is None), NONE, 2)
+        out.send(FRESH, name, table.rows, place, self.partitions)
 
 
 @dataclass(frozen=True)
 class Close:
-    """The closure of a task's share, or by what it differs from the known one."""
+    """Close a task's partition, or compute the diff to the known closure."""
 
     shape: Shape
     embedded: Embedded
-    names: tuple[Key, Key]  # of pairs that come and go
-    again: bool
+    names: tuple[Key, Key]  # keys of the pairs gained and lost
+    has_known: bool  # compute the diff to the known closure
     partitions: int
 
     def __call__(self, batches: Batches) -> Batches:
         me, start = task.this_partition(), time.perf_counter()
         engine = self.embedded(Dictionary())
         tables: dict[str, dict[Predicate, Ids]] = {role: {} for role in _ROLES}
-        for (role, is_edge, _, _), rows in task.all_of(batches).items():
+        for (role, is_edge, _, _), rows in task.merge_chunks(batches).items():
             tables[_ROLES[role]][_EDGE if is_edge else _PAIR] = rows
         full, delta, known = (engine.facts(tables.pop(role)) for role in _ROLES)
         total = len(full) + len(known)
         rule, nothing = self.shape.rule(), engine.facts({})
         parts, instances = [nothing, nothing], 0
-        if self.again and len(delta):
+        if self.has_known and len(delta):
             before = full.difference(delta).union(delta.difference(full))
             found = engine.reclose(rule, before, full, changed=delta, known=known)
             parts, instances = [found.inserted, found.deleted], found.instances
         elif len(delta):
             closed = engine.close([rule], full.union(delta), delta)
             parts, instances = [closed.facts, nothing], closed.instances
-        out, counts = Gathering(), []
+        out = ChunkBuffer()
         for key, facts in zip(self.names, parts, strict=True):
             rows = facts.rows(_PAIR)
-            if len(rows):
-                counts.append([list(key), len(rows)])
-                if self.shape.backwards:
-                    out.send(DERIVED, key, rows, 0, self.partitions)
-                else:
-                    out.add(me, DERIVED, key, rows)
-        yield from out.take()
-        yield report(
-            me, total, start, counts=counts, instances=instances, derived=len(parts[0]), sent=0
-        )
+            if self.shape.backwards:
+                out.send(DERIVED, key, rows, 0, self.partitions)
+            else:
+                out.add(me, DERIVED, key, rows)
+        yield from out.drain()
+        yield report(out, me, total, start, instances=instances, derived=len(parts[0]), sent=0)

@@ -1,9 +1,9 @@
-"""The process that Python workers of Spark are forked from, with what tasks need loaded already.
+"""Fork Spark's Python workers from a process that has preloaded the modules of tasks.
 
-A worker that starts by itself takes a second or two of a core to import the engine and to load its
-compiled kernels, and Spark starts one for every core and every Python step of a task. Forked from
-here they have all that. Which modules these are, the session says (`PRELOAD`): nothing here knows
-what tasks run. Sessions that others have built do without.
+A fresh worker takes a second or two of a core to import the engine and load its compiled kernels,
+and Spark starts one for every core and every Python step of a task. Forked workers inherit both.
+The session names the modules (`PRELOAD`), so this module does not depend on the code of tasks.
+Sessions built elsewhere start fresh workers.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from importlib import import_module
 
 from pyspark.daemon import manager
 
-PRELOAD = "COROLLARY_PRELOAD"  # names of modules, with commas between them
+PRELOAD = "COROLLARY_PRELOAD"  # names of modules, separated by commas
 
 
 def settings(*modules: str) -> dict[str, str]:
-    """What a session must be told so that its workers have modules loaded.
+    """Return the settings of a session whose workers preload modules.
 
     >>> settings("json")["spark.executorEnv.COROLLARY_PRELOAD"]
     'json'
@@ -29,7 +29,7 @@ def settings(*modules: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Load, then fork workers for as long as Spark asks for them."""
+    """Load the modules, then fork workers on Spark's request."""
     for name in filter(None, os.environ.get(PRELOAD, "").split(",")):
         import_module(name)
     manager()

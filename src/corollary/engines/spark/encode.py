@@ -1,15 +1,14 @@
-"""Encode: terms get dense ids that are theirs for good, and facts become numbers.
+"""Encode: assign dense, permanent ids to terms, and replace terms by ids in facts.
 
-Three steps, none of which sorts all terms, or brings them to one place:
+Three steps, none of which sorts all terms or collects them in one place:
 
-1. *number*: the blocks of terms come together by buckets of their 64-bit hashes. A bucket knows
-   which of its terms the dictionary has already (they are joined in by hash, and compared as
-   texts); the others it counts.
-2. *range*: the driver gives every bucket the ids after those of the bucket before.
-3. *translate*: each part gets the ids of its terms, and replaces its numbers by them.
+1. *number*: blocks of terms are shuffled to buckets by 64-bit hashes. A bucket joins its terms with
+   the dictionary, by hash and then by text, and numbers the new ones.
+2. *range*: the driver assigns each bucket the range of ids that follows the previous bucket's.
+3. *translate*: each part receives the ids of its terms, and replaces its local numbers by them.
 
-Invariant: what a bucket counts is the same each time that it is computed, whatever order its blocks
-arrive in, so that a lost executor costs a recomputation and nothing else.
+Invariant: the numbers of a bucket are deterministic, in whatever order its blocks arrive, so a lost
+executor only costs a recomputation.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.ids import row_groups
+from corollary.engines.spark import rows as fact_rows
 from corollary.engines.spark.blocks import (
     CODES,
     FACTS,
@@ -32,38 +33,44 @@ from corollary.engines.spark.blocks import (
     TERMS,
     Numbers,
     block,
-    packed,
+    cut,
+    deserialize,
     relation_of,
     rows,
-    unpacked,
+    serialize,
 )
 from corollary.engines.spark.parse import Hashes
+from corollary.engines.spark.persisted import PersistedFrames
 
 TERM_SCHEMA = "id long, term string, hash long"
-_BLOCK = 1 << 20  # terms in a block
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """Terms with their numbers: `frame` holds new terms by bucket, and codes by part."""
+    """Numbered terms: `frame` holds new terms by bucket, and codes by part."""
 
     frame: DataFrame
     first: int  # the id of the first new term
-    starts: dict[int, int]  # of each bucket, the id of its first new term
-    sizes: dict[int, int]  # of each bucket, how many new terms it has
+    starts: dict[int, int]  # by bucket: the id of its first new term
+    sizes: dict[int, int]  # by bucket: the number of its new terms
 
     @property
     def count(self) -> int:
-        """How many terms are new."""
+        """The number of new terms."""
         return sum(self.sizes.values())
 
+    @property
+    def next_id(self) -> int:
+        """The first unused id."""
+        return self.first + self.count
+
     def terms(self, hashes: Hashes) -> DataFrame:
-        """The new terms: id, term, hash."""
+        """Return the new terms: id, term, hash."""
         starts = self.starts
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _, _, bucket, count, payload in rows(batches):
-                table = unpacked(payload).combine_chunks()
+                table = deserialize(payload).combine_chunks()
                 ids = starts[bucket] + table.column("number").to_numpy().astype(np.int64)
                 texts = table.column("term").chunk(0) if count else table.column("term")
                 yield pa.record_batch(
@@ -73,15 +80,19 @@ class Numbered:
         return self.frame.where(f.col("kind") == NEW).mapInArrow(task, TERM_SCHEMA)
 
 
-def number(parsed: DataFrame, buckets: int, first: int, known: DataFrame | None = None) -> Numbered:
-    """Give the terms of parsed blocks ids; `known` has the blocks of terms that have one.
-
-    The numbers are computed here, and kept.
-    """
+def number(
+    parsed: DataFrame,
+    buckets: int,
+    first: int,
+    known: DataFrame | None,
+    frames: PersistedFrames,
+) -> Numbered:
+    """Assign ids to the terms of parsed blocks, eagerly; `known` has blocks of terms with ids."""
     terms = parsed.where(f.col("kind") == TERMS)
     if known is not None:
         terms = terms.union(known)
-    frame = terms.repartitionById(buckets, "bucket").mapInArrow(_number, SCHEMA).persist()
+    together = terms.repartitionById(buckets, "bucket")
+    frame = frames.persist(together.mapInArrow(_number, SCHEMA))
     counted = frame.where(f.col("kind") == NEW).groupBy("bucket").agg(f.sum("count")).collect()
     starts, sizes, at = {}, {}, first
     for bucket, count in sorted(map(tuple, counted)):
@@ -91,7 +102,7 @@ def number(parsed: DataFrame, buckets: int, first: int, known: DataFrame | None 
 
 
 def translate(parsed: DataFrame, numbered: Numbered, parts: int, width: int) -> DataFrame:
-    """The facts of parsed blocks in ids, duplicates included: relation, arg0, arg1, …"""
+    """Translate the facts of parsed blocks to ids, with duplicates: relation, arg0, arg1, …"""
     starts = numbered.starts
     codes = numbered.frame.where(f.col("kind") == CODES)
     facts = parsed.where(f.col("kind") == FACTS)
@@ -100,7 +111,7 @@ def translate(parsed: DataFrame, numbered: Numbered, parts: int, width: int) -> 
         ids: dict[int, list[tuple[Numbers, Numbers]]] = {}
         waiting: dict[int, list[tuple[int, pa.Table]]] = {}
         for part, kind, bucket, count, payload in rows(batches):
-            table = unpacked(payload)
+            table = deserialize(payload)
             if kind == FACTS:
                 waiting.setdefault(part, []).append((count, table))
                 continue
@@ -110,37 +121,33 @@ def translate(parsed: DataFrame, numbered: Numbered, parts: int, width: int) -> 
         for part, blocks in waiting.items():
             lookup = _lookup(ids.get(part, []))
             for count, table in blocks:
-                yield _translated(table, count, lookup, width)
+                columns = [lookup[column.to_numpy()] for column in table.columns]
+                yield fact_rows.batch(relation_of(table), columns, count, width)
 
     task_of = f.pmod(f.col("part"), f.lit(parts)).cast("int")
     together = codes.union(facts).repartitionById(parts, task_of)
-    return together.mapInArrow(task, facts_schema(width))
+    return together.mapInArrow(task, fact_rows.schema(width))
 
 
 def codes_of(numbered: Numbered, part: int) -> Numbers:
-    """The ids of the terms of one part, brought to the driver."""
+    """Collect the ids of the terms of one part on the driver."""
     chosen = (f.col("kind") == CODES) & (f.col("part") == part)
     found = numbered.frame.where(chosen).select("bucket", "payload").collect()
     pairs = []
     for bucket, payload in found:
-        table = unpacked(payload)
+        table = deserialize(payload)
         pairs.append((table.column("local").to_numpy(), resolved(table, bucket, numbered.starts)))
     return _lookup(pairs)
 
 
 def resolved(table: pa.Table, bucket: int, starts: dict[int, int]) -> Numbers:
-    """Codes as ids: a negative one counts from the first new id of its bucket."""
+    """Convert codes to ids: a negative code counts from the first new id of its bucket."""
     found: Numbers = table.column("code").to_numpy()
     return np.where(found < 0, starts.get(bucket, 0) - 1 - found, found)
 
 
-def facts_schema(width: int) -> str:
-    """The columns of encoded facts."""
-    return ", ".join(["relation string", *(f"arg{place} long" for place in range(width))])
-
-
 def _lookup(pairs: list[tuple[Numbers, Numbers]]) -> Numbers:
-    """The id of each of a part's own numbers."""
+    """Map the local numbers of a part to ids."""
     places = np.concatenate([np.empty(0, np.uint32), *(pair[0] for pair in pairs)])
     lookup = np.empty(len(places), np.int64)
     for own, ids in pairs:
@@ -148,22 +155,10 @@ def _lookup(pairs: list[tuple[Numbers, Numbers]]) -> Numbers:
     return lookup
 
 
-def _translated(table: pa.Table, count: int, lookup: Numbers, width: int) -> pa.RecordBatch:
-    name = relation_of(table)
-    relation = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(count, np.int32)), pa.array([name])
-    ).cast(pa.string())
-    columns = [pa.array(lookup[column.to_numpy()]) for column in table.columns]
-    columns += [pa.nulls(count, pa.int64())] * (width - len(columns))
-    return pa.record_batch(
-        [relation, *columns], names=["relation", *(f"arg{place}" for place in range(width))]
-    )
-
-
 def known_terms(terms: DataFrame, parsed: DataFrame, buckets: int, *, few: bool) -> DataFrame:
-    """Of the terms table, those that may be among the parsed ones: their hash is.
+    """Semi-join the terms table with the parsed terms by hash.
 
-    With `few` parsed terms, their hashes are sent to where the terms table is read.
+    With `few` parsed terms, their hashes are broadcast to the tasks that read the terms table.
     """
     wanted = parsed.where(f.col("kind") == TERMS).mapInArrow(_hashes, "hash long").distinct()
     if few:
@@ -175,36 +170,37 @@ def known_terms(terms: DataFrame, parsed: DataFrame, buckets: int, *, few: bool)
 
 def _hashes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for *_, payload in rows(batches):
-        yield pa.record_batch({"hash": unpacked(payload).column("hash").combine_chunks()})
+        yield pa.record_batch({"hash": deserialize(payload).column("hash").combine_chunks()})
 
 
 def _known(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        bucket = batch.column("bucket").to_numpy()
-        for number_ in np.unique(bucket).tolist():
-            chosen = batch.filter(pa.array(bucket == number_))
-            payload = packed({"id": chosen.column("id"), "term": chosen.column("term")})
-            yield block(-1, KNOWN, number_, len(chosen), payload)
+        for bucket, places in row_groups(batch.column("bucket").to_numpy()):
+            chosen = batch.take(pa.array(places))
+            payload = serialize({"id": chosen.column("id"), "term": chosen.column("term")})
+            yield block(-1, KNOWN, bucket, len(chosen), payload)
 
 
 def _number(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The blocks of one or more buckets."""
-    found: dict[int, list[tuple[int, int, pa.Buffer]]] = {}
+    """Number the blocks of one or more buckets."""
+    found: dict[int, list[tuple[int, int, pa.Table]]] = {}
     for part, kind, bucket, _, payload in rows(batches):
-        found.setdefault(bucket, []).append((0 if kind == KNOWN else 1, part, payload))
+        table = deserialize(payload)
+        first = -1 if kind == KNOWN else table.column("local")[0].as_py()
+        found.setdefault(bucket, []).append((part, first, table))
     for bucket in sorted(found):
         yield from _number_bucket(bucket, found.pop(bucket))
 
 
 def _number_bucket(
-    bucket: int, blocks: list[tuple[int, int, pa.Buffer]]
+    bucket: int, blocks: list[tuple[int, int, pa.Table]]
 ) -> Iterator[pa.RecordBatch]:
     dictionary = Dictionary()
     known = np.empty(0, np.int64)
-    for is_term, part, payload in sorted(blocks, key=lambda row: row[:2]):  # known terms first
-        table = unpacked(payload)
+    # Known terms first: they do not come from a part.
+    for part, first, table in sorted(blocks, key=lambda row: (row[1] >= 0, *row[:2])):
         ids = dictionary.encode_texts(table.column("term"))
-        if not is_term:
+        if first < 0:
             known = np.concatenate([known, table.column("id").to_numpy()])
             continue
         numbers = ids.astype(np.int64)
@@ -213,11 +209,11 @@ def _number_bucket(
         codes[old] = known[numbers[old]]
         local = table.column("local").combine_chunks()
         yield block(
-            part, CODES, bucket, len(ids), packed({"local": local, "code": pa.array(codes)})
+            part, CODES, bucket, len(ids), serialize({"local": local, "code": pa.array(codes)})
         )
     new = dictionary.texts_from(len(known))
-    for start in range(0, len(new), _BLOCK):
-        texts = new.slice(start, _BLOCK)
-        numbers = np.arange(start, start + len(texts))
-        payload = packed({"number": pa.array(numbers), "term": texts})
+    for part_of_bucket in cut(new):
+        texts = new[part_of_bucket]
+        numbers = np.arange(part_of_bucket.start, part_of_bucket.stop)
+        payload = serialize({"number": pa.array(numbers), "term": texts})
         yield block(-1, NEW, bucket, len(texts), payload)

@@ -1,58 +1,53 @@
 """The Spark engine: the operators of `core` over facts in partitions.
 
-What is small is computed on the driver by the embedded engine, which is also what tasks use: over
-few facts a Spark job is slower than the whole operation. What is large is a plan of local steps
-(`plan`), run in rounds (`evaluate`). A small change of many facts is computed on the driver over
-what it may join with, which is looked up (`lookups`).
+Small operands are evaluated on the driver by the embedded engine, which tasks also use: over few
+facts, a Spark job takes longer than the whole operation. Large operands become a plan of local
+steps (`plan`), run in rounds (`evaluate`). For a small delta of a large set, the driver looks up
+its possible join partners (`lookups`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from corollary.core.compile import CompiledRule, Grouping, Pattern
+from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.connected import count_pairs
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
 from corollary.core.ids import in_order
 from corollary.engines.spark import closures
 from corollary.engines.spark.aggregates import groups_of, instances_rule
-from corollary.engines.spark.base import Workspace
-from corollary.engines.spark.components import components, reconnected
-from corollary.engines.spark.counts import CountsOfRows, SparkCounts
-from corollary.engines.spark.evaluate import Evaluation, RoundReport
-from corollary.engines.spark.facts import SparkFacts, looked_up, spilled
+from corollary.engines.spark.base import SparkRun
+from corollary.engines.spark.components import component_changes, components
+from corollary.engines.spark.counts import LazyCounts, SparkCounts
+from corollary.engines.spark.evaluate import Evaluation
+from corollary.engines.spark.facts import SparkFacts, look_up, wrap
 from corollary.engines.spark.frames import read, read_distinct, read_few, write
 from corollary.engines.spark.lookups import Lookups
+from corollary.engines.spark.options import EngineOptions
 from corollary.engines.spark.packing import FRESH, STATE
-from corollary.engines.spark.plan import AtomOf, Source
+from corollary.engines.spark.plan import Source, SourceAtom
+from corollary.engines.spark.reports import RoundReport
 from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.task import Embedded
-from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.translate import (
     Translation,
     body_readings,
     delta_readings,
 )
-from corollary.engines.spark.tuning import tuning
 from corollary.lang.stratify import Predicate
 
 
 class SparkEngine:
-    """Evaluates rules with Spark; starts a session when first needed, unless given one.
+    """Evaluates rules with Spark; starts a session on first use, unless given one.
 
-    `embedded` makes the engine of tasks and of the driver. Sets of at most `small` facts are kept
-    on the driver; others are cut into `partitions`. The driver finishes when at most `finish` facts
-    wait to be exchanged; relations of at most `tiny` facts are sent everywhere, and so are at most
-    `edges` edges of a linear recursion. Facts of `replicated` predicates are sent everywhere even
-    where rules derive them, up to a limit: those of a schema, so that rules about it join locally.
-    One task finds the components of as many edges. `terms` is the table (id, term) of a dictionary
-    that has only some of them: tasks then answer filters themselves if more than `asked` terms are
-    in question.
+    `embedded` creates the engine of tasks and of the driver. Facts of `replicated` predicates, such
+    as those of a schema, are replicated up to a limit even if rules derive them, so that rules
+    about them join locally.
     """
 
     def __init__(
@@ -60,37 +55,26 @@ class SparkEngine:
         dictionary: Dictionary,
         embedded: Embedded,
         session: SparkSession | None = None,
-        *,
-        small: int | None = None,
-        partitions: int | None = None,
-        finish: int | None = None,
-        tiny: int | None = None,
-        edges: int | None = None,
-        replicated: Collection[Predicate] = (),
-        terms: DataFrame | None = None,
-        asked: int | None = None,
-        on_report: Callable[[RoundReport], None] | None = None,
+        **options: Any,
     ) -> None:
+        """`options` are those of `EngineOptions`."""
         self.dictionary = dictionary
-        if small is None:
-            small = tuning.driver_facts_limit
-        self.workspace = Workspace(
-            lambda: session or build_session(config=STEADY), dictionary, embedded, small, partitions
+        self.run = SparkRun(
+            lambda: session or build_session(config=STEADY),
+            dictionary,
+            embedded,
+            EngineOptions(**options),
         )
-        self._finish = min(small, tuning.driver_finish_facts_limit) if finish is None else finish
-        if terms is not None:
-            self.workspace.terms = TermTable(self.workspace, terms)
-        self._asked = tuning.driver_terms_limit if asked is None else asked
-        self._tiny = tiny
-        self.replicated = frozenset(replicated)
-        self._edges = tuning.task_edges_limit if edges is None else edges
-        self._most = tuning.driver_pairs_ratio * small
-        self.on_report = on_report
-        self.reports: list[RoundReport] = []
+        self.replicated = frozenset(self.run.options.replicated)
+
+    @property
+    def reports(self) -> list[RoundReport]:
+        """The rounds and jobs so far."""
+        return self.run.reports
 
     def facts(self, tables: Mapping[Predicate, Ids]) -> SparkFacts:
-        """A set of facts from rows (narrow predicates, duplicates allowed)."""
-        return self._kept(self.workspace.embedded.facts(tables))
+        """Create a set of facts from rows (narrow predicates, duplicates allowed)."""
+        return wrap(self.run, self.run.embedded.facts(tables))
 
     def derive(
         self,
@@ -103,9 +87,8 @@ class SparkEngine:
         heads: SparkFacts | None = None,
         counted: bool = False,
     ) -> Derived[SparkFacts]:
-        """Π[facts, negative : delta, negative_delta]; see `core.engine.Engine.derive`."""
-        body = [p.predicate for rule in rules for p in rule.body]
-        absent = [p.predicate for rule in rules for p in (*rule.negated, *_grouped(rule))]
+        """Evaluate Π[facts, negative : delta, negative_delta]; see `core.engine.Engine.derive`."""
+        body, absent = _predicates_read(rules)
         head = [rule.head.predicate for rule in rules]
         sets = {
             "f": facts.only(body),
@@ -114,15 +97,17 @@ class SparkEngine:
             "e": None if negative_delta is None else negative_delta.only(absent),
             "h": None if heads is None else heads.only(head),
         }
-        if self._fits(sets.values()):
-            f, n, d, e, h = (None if s is None else s.local() for s in sets.values())
-            found = self.workspace.embedded.derive(
+        views: tuple[Any, ...] | None
+        if self._fits_driver(sets.values()):
+            views = tuple(None if s is None else s.local() for s in sets.values())
+        else:
+            views = self._look_up_bodies(rules, sets, counted)
+        if views is not None:
+            f, n, d, e, h = views
+            derived = self.run.embedded.derive(
                 rules, f, negative=n, delta=d, negative_delta=e, heads=h, counted=counted
             )
-            return Derived(self._kept(found.facts), found.instances, counts=found.counts)
-        few = self._by_lookups(rules, sets, counted)
-        if few is not None:
-            return few
+            return Derived(wrap(self.run, derived.facts), derived.instances, counts=derived.counts)
         translation = self._translation(sets, rules)
         for rule in rules:
             readings = delta_readings(
@@ -143,9 +128,9 @@ class SparkEngine:
         negative: SparkFacts | None = None,
         on_round: OnRound | None = None,
     ) -> Derived[SparkFacts]:
-        """The least J with Π[facts ∪ J, negative : delta ∪ J] ⊆ facts ∪ J, less `facts`."""
-        read = [p.predicate for rule in rules for p in (rule.head, *rule.body)]
-        absent = [p.predicate for rule in rules for p in (*rule.negated, *_grouped(rule))]
+        """Compute the least J with Π[facts ∪ J, negative : delta ∪ J] ⊆ facts ∪ J, less `facts`."""
+        body, absent = _predicates_read(rules)
+        read = [*body, *(rule.head.predicate for rule in rules)]
         sets = {
             "f": facts.only(read),
             "n": (facts if negative is None else negative).only(absent),
@@ -154,40 +139,42 @@ class SparkEngine:
         if not len(sets["d"]):
             return Derived(self.facts({}), 0, 0)
         shape = closures.Shape.of(rules)
-        fits = self._fits(sets.values())
-        if fits and (shape is None or closures.fits(rules[0], sets["f"], self._most)):
+        fits = self._fits_driver(sets.values())
+        if fits and (
+            shape is None or closures.fits(rules[0], sets["f"], self.run.driver_pairs_limit)
+        ):
             f, n, d = (s.local() for s in sets.values())
-            closed = self.workspace.embedded.close(rules, f, d, negative=n, on_round=on_round)
-            kept = self._kept(closed.facts).apart_from(facts)
-            return Derived(kept, closed.instances, closed.rounds)
-        few = self._is_few(sets["d"])
-        if shape is not None and (fits or not few) and self._has_few_edges(rules[0], sets["f"]):
-            done = closures.closed(rules[0], shape, sets["f"], sets["d"], self._told)
+            closed = self.run.embedded.close(rules, f, d, negative=n, on_round=on_round)
+            facts_closed = wrap(self.run, closed.facts).assume_disjoint(facts)
+            return Derived(facts_closed, closed.instances, closed.rounds)
+        few_new = self._fits_lookup_rounds(sets["d"])
+        if (
+            shape is not None
+            and (fits or not few_new)
+            and self._edges_fit_tasks(rules[0], sets["f"])
+        ):
+            derived = closures.close_linear(rules[0], shape, sets["f"], sets["d"])
             if on_round is not None:
-                on_round(1, len(done.facts))
-            return Derived(done.facts.settled().apart_from(facts), done.instances)
-        if few and not any(rule.groupings for rule in rules):
-            return self._close_few(rules, facts, delta, negative, on_round)
+                on_round(1, len(derived.facts))
+            return Derived(
+                derived.facts.collect_if_small().assume_disjoint(facts), derived.instances
+            )
+        if few_new and not any(rule.groupings for rule in rules):
+            return self._close_by_lookup(rules, facts, delta, negative, on_round)
         translation = self._translation(sets, rules, recursive=True)
         for rule in rules:
             head = translation.atom("f", rule.head)
             absent_atoms = translation.atoms("n", rule.negated)
             translation.add(rule, head, (translation.atoms("f", rule.body), absent_atoms, []))
-
-        def tell(report: RoundReport, total: int) -> None:
-            self._report(report)
-            if on_round is not None:
-                on_round(report.number, total)
-
-        work = self._evaluation(translation, tell)
-        work.whole = len(sets["f"]) == len(sets["d"])  # Δ is all of it
-        operands = [("f", sets["d"], FRESH), ("n", sets["n"], FRESH if work.whole else STATE)]
+        all_new = len(sets["f"]) == len(sets["d"])  # Δ is the whole set
+        work = Evaluation(translation, all_new=all_new, on_round=on_round)
+        operands = [("f", sets["d"], FRESH), ("n", sets["n"], FRESH if all_new else STATE)]
         if "g" in translation.operands:
             operands.append(("g", translation.operands["g"], operands[1][2]))
-        if not work.whole:
+        if not all_new:
             operands.append(("f", sets["f"].difference(sets["d"]), STATE))
-        found = work.derived(operands).settled()
-        return Derived(found.apart_from(facts), work.instances, len(work.reports))
+        derived_facts = work.derived(operands).collect_if_small()
+        return Derived(derived_facts.assume_disjoint(facts), work.instances, len(work.reports))
 
     def support(
         self,
@@ -199,39 +186,38 @@ class SparkEngine:
         unproved: SparkFacts | None = None,
         several: bool = False,
     ) -> Iterator[Support]:
-        """Instances whose head is in `heads` and whose body holds, rule by rule."""
+        """Yield, rule by rule, the instances whose head is in `heads` and whose body holds."""
         rules = [rule for rule in rules if len(heads.only([rule.head.predicate]))]
-        body = [p.predicate for rule in rules for p in rule.body]
-        absent = [p.predicate for rule in rules for p in (*rule.negated, *_grouped(rule))]
+        body, absent = _predicates_read(rules)
         sets = {
             "h": heads.only([rule.head.predicate for rule in rules]),
             "f": within.only(body),
             "n": (within if negative is None else negative).only(absent),
             "p": None if unproved is None else unproved.only(body),
         }
-        if self._fits(sets.values()):
+        if self._fits_driver(sets.values()):
             views: Any = [None if s is None else s.local() for s in sets.values()]
         else:
-            views = self._supporting(rules, sets)
+            views = self._look_up_support(rules, sets)
         if views is not None:
             h, f, n, p = views
-            yield from self.workspace.embedded.support(
+            yield from self.run.embedded.support(
                 rules, h, within=f, negative=n, unproved=p, several=several
             )
             return
         translation = self._translation(sets, rules)
         names = [Predicate(f"INSTANCES {number}") for number in range(len(rules))]
         for rule, name in zip(rules, names, strict=True):
-            key = self.workspace.key(name, rule.bound)
-            head = AtomOf(Source("r", key), tuple(range(rule.bound)))
+            key = self.run.key(name, rule.bound)
+            head = SourceAtom(Source("r", key), tuple(range(rule.bound)))
             for positive, away, present in body_readings(
                 translation, rule, unproved=unproved is not None, several=several
             ):
                 atoms = [translation.atom("h", rule.head), *positive]
                 translation.add(rule, head, (atoms, away, present))
-        found = self._results(translation, False).facts
+        instances = self._results(translation, False).facts
         for rule, name in zip(rules, names, strict=True):
-            if len(rows := found.rows(name)):
+            if len(rows := instances.rows(name)):
                 yield Support(rule, rows)
 
     def reclose(
@@ -243,18 +229,18 @@ class SparkEngine:
         changed: SparkFacts,
         known: SparkFacts,
     ) -> Difference[SparkFacts]:
-        """By what the closure under a linear rule differs afterwards."""
+        """Maintain the closure of a linear rule: the pairs gained and lost."""
         sets = (before, after, changed, known)
-        if self._fits(sets) and closures.fits(rule, after, self._most):
+        if self._fits_driver(sets) and closures.fits(rule, after, self.run.driver_pairs_limit):
             b, a, c, k = (s.local() for s in sets)
-            return self._difference(self.workspace.embedded.reclose(rule, b, a, changed=c, known=k))
+            return self._wrap_difference(self.run.embedded.reclose(rule, b, a, changed=c, known=k))
         shape = closures.Shape.of([rule])
         assert shape is not None, "the rule is linear"
-        if self._has_few_edges(rule, after):
-            return closures.reclosed(rule, shape, after, changed, known, self._told)
-        given = after.only([rule.head.predicate])
-        closed = self.close([rule], after, given)
-        facts = given.union(closed.facts)
+        if self._edges_fit_tasks(rule, after):
+            return closures.closure_changes(rule, shape, after, changed, known)
+        pairs = after.only([rule.head.predicate])
+        closed = self.close([rule], after, pairs)
+        facts = pairs.union(closed.facts)
         return Difference(facts.difference(known), known.difference(facts), closed.instances, facts)
 
     def reconnect(
@@ -267,36 +253,34 @@ class SparkEngine:
         changed: SparkFacts,
         known: SparkFacts,
     ) -> Difference[SparkFacts]:
-        """By what the pairs of connected components differ afterwards."""
+        """Maintain the pairs of connected components: those gained and lost."""
         sets = (before, after, changed, known)
         parts: tuple[Any, Any, Any] | None = None
-        if self._fits(sets):
-            parts = self._connected(edge, before.local(), after.local(), known.local())
-        elif self._is_few(changed) and len(before):
-            parts = self._near(edge, pair, before, after, changed, known)
+        if self._fits_driver(sets):
+            parts = self._if_pairs_fit(edge, before.local(), after.local(), known.local())
+        elif self._fits_lookup_rounds(changed) and len(before):
+            parts = self._changed_components(edge, pair, before, after, changed, known)
         if parts is None:
-            return reconnected(edge, pair, before, after, self._edges, self._told)
+            return component_changes(edge, pair, before, after)
         b, a, k = parts
-        found = self.workspace.embedded.reconnect(
-            edge, pair, b, a, changed=changed.local(), known=k
-        )
-        return self._difference(found)
+        changes = self.run.embedded.reconnect(edge, pair, b, a, changed=changed.local(), known=k)
+        return self._wrap_difference(changes)
 
     def components(self, edge: Predicate, least: Predicate, facts: SparkFacts) -> SparkFacts:
-        """Each node of an edge and the least node that it is connected to."""
+        """Label each node with the least node of its connected component."""
         own = facts.only([edge])
-        if self._fits([own]):
-            return self._kept(self.workspace.embedded.components(edge, least, own.local()))
-        return components(own, edge, least, self._edges, self._told).settled()
+        if self._fits_driver([own]):
+            return wrap(self.run, self.run.embedded.components(edge, least, own.local()))
+        return components(own, edge, least).collect_if_small()
 
-    def _connected(
+    def _if_pairs_fit(
         self, edge: Predicate, before: Any, after: Any, known: Any
     ) -> tuple[Any, Any, Any] | None:
-        """The facts of the driver again, if it can also hold the pairs that they connect."""
+        """Return the facts on the driver if their pairs also fit there, else None."""
         pairs = sum(count_pairs(f.rows(edge).reshape(-1, 2)) for f in (before, after))
-        return (before, after, known) if pairs <= self._most else None
+        return (before, after, known) if pairs <= self.run.driver_pairs_limit else None
 
-    def _near(
+    def _changed_components(
         self,
         edge: Predicate,
         pair: Predicate,
@@ -305,49 +289,45 @@ class SparkEngine:
         changed: SparkFacts,
         known: SparkFacts,
     ) -> tuple[Any, Any, Any] | None:
-        """The components of changed edges, before and after; None if they are large."""
+        """Look up the components of changed edges, before and after; None if they are large."""
         nodes = in_order(changed.local().rows(edge).ravel())
-        while len(nodes) <= self.workspace.small // 4:
+        while len(nodes) <= self.run.small // 4:
             places = {edge: {0: nodes, 1: nodes}}
-            parts = [looked_up(facts, places) for facts in (before, after)]
-            found = in_order(np.concatenate([nodes, *(p.rows(edge).ravel() for p in parts)]))
-            if len(found) == len(nodes):
-                if self._connected(edge, parts[0], parts[1], None) is None:
+            parts = [look_up(facts, places) for facts in (before, after)]
+            reached = in_order(np.concatenate([nodes, *(p.rows(edge).ravel() for p in parts)]))
+            if len(reached) == len(nodes):
+                if self._if_pairs_fit(edge, parts[0], parts[1], None) is None:
                     return None
-                pairs = looked_up(known, {pair: {0: nodes}})
+                pairs = look_up(known, {pair: {0: nodes}})
                 return parts[0], parts[1], pairs
-            nodes = found
+            nodes = reached
         return None
 
-    def release(self) -> None:
-        """Let Spark forget what was kept of terms and of stored facts."""
-        self.workspace.release()
-
     def counts(self) -> SparkCounts:
-        """Counts that are all 0."""
-        return SparkCounts(self.workspace)
+        """Create counts that are all 0."""
+        return SparkCounts(self.run)
 
-    # -- few facts and many ----------------------------------------------------------------------
+    # -- small operands against large ones -------------------------------------------------------
 
-    def _is_few(self, facts: SparkFacts | None) -> bool:
-        """Whether a recursion may go on from these facts by look-ups, round by round."""
-        return facts is not None and len(facts) <= self.workspace.small // 4
+    def _fits_lookup_rounds(self, facts: SparkFacts | None) -> bool:
+        """Whether a recursion from these facts may run by look-ups, round by round."""
+        return facts is not None and len(facts) <= self.run.small // 4
 
-    def _are_few(self, facts: SparkFacts | None) -> bool:
-        """Whether what facts join with may be looked up once."""
-        return facts is not None and len(facts) <= self.workspace.small + self.workspace.small // 4
+    def _fits_lookup(self, facts: SparkFacts | None) -> bool:
+        """Whether the join partners of these facts may be looked up once."""
+        return facts is not None and len(facts) <= self.run.small + self.run.small // 4
 
-    def _by_lookups(
+    def _look_up_bodies(
         self,
         rules: Sequence[CompiledRule],
         sets: Mapping[str, SparkFacts | None],
         counted: bool,
-    ) -> Derived[SparkFacts] | None:
-        """`derive` on the driver, where each instance has one of few facts; else None."""
+    ) -> tuple[Any, ...] | None:
+        """Look up the operands of `derive` if each instance uses one of few facts; else None."""
         facts, negative = sets["f"], sets["n"]
         assert facts is not None
-        given = [sets[letter] for letter in "deh" if sets[letter] is not None]
-        if not given or not all(map(self._are_few, given)) or any(r.groupings for r in rules):
+        starts = [sets[letter] for letter in "deh" if sets[letter] is not None]
+        if not starts or not all(map(self._fits_lookup, starts)) or any(r.groupings for r in rules):
             return None
         d, e, h = (None if (s := sets[letter]) is None else s.local() for letter in "deh")
         only_heads = d is None and e is None
@@ -366,18 +346,9 @@ class SparkEngine:
         if views is None:
             return None
         f, n = views
-        found = self.workspace.embedded.derive(
-            rules,
-            f if d is None else f.union(d),
-            negative=n,
-            delta=d,
-            negative_delta=e,
-            heads=h,
-            counted=counted,
-        )
-        return Derived(self._kept(found.facts), found.instances, counts=found.counts)
+        return (f if d is None else f.union(d), n, d, e, h)
 
-    def _close_few(
+    def _close_by_lookup(
         self,
         rules: Sequence[CompiledRule],
         facts: SparkFacts,
@@ -385,7 +356,7 @@ class SparkEngine:
         negative: SparkFacts | None,
         on_round: OnRound | None,
     ) -> Derived[SparkFacts]:
-        """Rounds of `derive`, each over what the new facts of the last one may join with."""
+        """Close in rounds of `derive`, each over the join partners of the last round's facts."""
         absent = facts if negative is None else negative
         full, total = facts, self.facts({})
         instances = rounds = 0
@@ -397,19 +368,19 @@ class SparkEngine:
             rounds += 1
             if on_round is not None:
                 on_round(rounds, len(total))
-        return Derived(total.apart_from(facts), instances, rounds)
+        return Derived(total.assume_disjoint(facts), instances, rounds)
 
-    def _supporting(
+    def _look_up_support(
         self, rules: Sequence[CompiledRule], sets: Mapping[str, SparkFacts | None]
     ) -> tuple[Any, Any, Any, Any] | None:
-        """The operands of `support` with what few heads need of them; None if that is too much.
+        """Look up the facts of `support` that few heads may use; None if they are too many.
 
-        It is looked up for all rules together.
+        One look-up serves all rules.
         """
         heads, facts = sets["h"], sets["f"]
         assert heads is not None
         assert facts is not None
-        if not self._are_few(heads) or any(rule.groupings for rule in rules):
+        if not self._fits_lookup(heads) or any(rule.groupings for rule in rules):
             return None
         lookups = Lookups(facts, sets["n"], sets["p"])
         own = heads.local()
@@ -420,19 +391,17 @@ class SparkEngine:
 
     # -- large operands --------------------------------------------------------------------------
 
-    def _fits(self, sets: Any) -> bool:
-        """Whether the driver can hold all of them."""
-        return sum(len(s) for s in sets if s is not None) <= self.workspace.small
+    def _fits_driver(self, sets: Any) -> bool:
+        """Whether all sets together fit on the driver."""
+        return sum(len(s) for s in sets if s is not None) <= self.run.small
 
-    def _kept(self, facts: Any) -> SparkFacts:
-        if len(facts) > self.workspace.small:
-            return spilled(self.workspace, facts)
-        return SparkFacts(self.workspace, facts)
-
-    def _difference(self, found: Difference[Any]) -> Difference[SparkFacts]:
-        whole = None if found.facts is None else self._kept(found.facts)
+    def _wrap_difference(self, changes: Difference[Any]) -> Difference[SparkFacts]:
+        whole = None if changes.facts is None else wrap(self.run, changes.facts)
         return Difference(
-            self._kept(found.inserted), self._kept(found.deleted), found.instances, whole
+            wrap(self.run, changes.inserted),
+            wrap(self.run, changes.deleted),
+            changes.instances,
+            whole,
         )
 
     def _translation(
@@ -455,10 +424,9 @@ class SparkEngine:
             instances = self.derive([instances_rule(grouping)], operands["n"]).facts
             operands["g"] = operands["g"].union(groups_of(grouping, instances, name))
         return Translation(
-            self.workspace,
+            self.run,
             operands,
             rules if recursive else (),
-            self._tiny,
             groups=groups,
             replicated=self.replicated,
         )
@@ -471,79 +439,60 @@ class SparkEngine:
             atoms = [*positive, translation.atom("h", rule.head)] if heads else positive
             translation.add(rule, head, (atoms, absent, present))
 
-    def _evaluation(self, translation: Translation, tell: Any, counted: bool = False) -> Evaluation:
-        return Evaluation(
-            self.workspace,
-            translation.plan,
-            translation.asked,
-            translation.compared,
-            counted,
-            finish=self._finish,
-            most_asked=self._asked,
-            on_round=tell,
-        )
-
     def _results(self, translation: Translation, counted: bool) -> Derived[SparkFacts]:
-        nothing = self.workspace.embedded.facts({})
         if not translation.plan.steps:
-            return Derived(SparkFacts(self.workspace, nothing), 0, counts={} if counted else None)
-        work = self._evaluation(translation, lambda report, _: self._report(report), counted)
-        read = {placed.source.operand for placed in translation.plan.placed}
+            nothing = SparkFacts(self.run, self.run.nothing)
+            return Derived(nothing, 0, counts={} if counted else None)
+        work = Evaluation(translation, counted=counted)
+        read = {placement.source.operand for placement in translation.plan.placements}
         base, instances = work.results(
             [(o, facts, FRESH) for o, facts in translation.operands.items() if o in read]
         )
         if counted:
-            rows = CountsOfRows(base)
+            rows = LazyCounts(base)
             return Derived(rows.facts, instances, counts=rows)
-        return Derived(SparkFacts(self.workspace, nothing, base).settled(), instances)
+        return Derived(SparkFacts.of(base).collect_if_small(), instances)
 
-    def _has_few_edges(self, rule: CompiledRule, facts: SparkFacts) -> bool:
-        """Whether every task may have all edges of a linear rule."""
-        return len(facts.only([closures.edges_of(rule)])) <= self._edges
-
-    def _told(self, phase: str, reports: Sequence[Mapping[str, Any]], seconds: float) -> None:
-        """Pass on what tasks of closures and components have reported."""
-        self._report(RoundReport.of(len(self.reports) + 1, phase, reports, seconds))
-
-    def _report(self, report: RoundReport) -> None:
-        self.reports.append(report)
-        if self.on_report is not None:
-            self.on_report(report)
+    def _edges_fit_tasks(self, rule: CompiledRule, facts: SparkFacts) -> bool:
+        """Whether the edges of a linear rule can be replicated to all tasks."""
+        return len(facts.only([closures.edges_of(rule)])) <= self.run.options.edges
 
     # -- DataFrames ------------------------------------------------------------------------------
 
-    def read(self, frame: DataFrame, *, triples: str = "triples") -> SparkFacts:
-        """The facts of a DataFrame: relation, arg0, arg1, …; duplicates allowed."""
-        return read(self.workspace, frame, triples)
+    def read(self, frame: DataFrame) -> SparkFacts:
+        """Read the facts of a DataFrame: relation, arg0, arg1, …; duplicates allowed."""
+        return read(self.run, frame)
 
-    def read_few(
-        self, frame: DataFrame, relations: Collection[str], *, triples: str = "triples"
-    ) -> SparkFacts:
-        """The facts of a DataFrame of few rows, of known relations; duplicates allowed."""
-        return self._kept(read_few(self.workspace, frame, triples, relations))
+    def read_few(self, frame: DataFrame, relations: Collection[str]) -> SparkFacts:
+        """Read the facts of a small DataFrame, of known relations; duplicates allowed."""
+        return wrap(self.run, read_few(self.run, frame, relations))
 
     def read_stored(
-        self, frame: DataFrame, relations: Collection[str], *, triples: str = "triples"
+        self, frame: DataFrame, relations: Collection[str]
     ) -> tuple[SparkFacts, SparkFacts]:
-        """The explicit facts of a DataFrame with a column `explicit`, and all facts.
+        """Read the explicit facts and all facts of a DataFrame with a column `explicit`.
 
-        There are no duplicates, and these relations. Nothing is exchanged, and the two sets share
-        what they have in common, so that operations between them cost no job.
+        Rows must be distinct and of these relations. Nothing is shuffled, and the two sets share
+        their common chunks, so set operations between them need no job.
         """
         explicit, others = (
-            read_distinct(self.workspace, frame.where(chosen), triples, relations)
+            read_distinct(self.run, frame.where(chosen), relations)
             for chosen in ("explicit", "NOT explicit")
         )
-        return explicit, explicit.union(others.apart_from(explicit))
+        return explicit, explicit.union(others.assume_disjoint(explicit))
 
-    def frame(self, facts: SparkFacts, *, triples: str = "triples", width: int = 3) -> DataFrame:
-        """Facts as a DataFrame: relation, arg0, arg1, …"""
-        return write(self.workspace, facts, triples, width)
+    def frame(self, facts: SparkFacts, *, width: int = 3) -> DataFrame:
+        """Convert facts to a DataFrame: relation, arg0, arg1, …"""
+        return write(self.run, facts, width)
 
 
 def _groupings(rules: Sequence[CompiledRule]) -> Collection[Grouping]:
     return dict.fromkeys(grouping for rule in rules for grouping in rule.groupings)
 
 
-def _grouped(rule: CompiledRule) -> list[Pattern]:
-    return [pattern for grouping in rule.groupings for pattern in grouping.patterns]
+def _predicates_read(rules: Sequence[CompiledRule]) -> tuple[list[Predicate], list[Predicate]]:
+    """Return the predicates of body atoms, and those of negated and aggregated atoms."""
+    patterns = [p for rule in rules for p in rule.negated]
+    patterns += [p for grouping in _groupings(rules) for p in grouping.patterns]
+    body = [p.predicate for rule in rules for p in rule.body]
+    return body, [p.predicate for p in patterns]

@@ -1,4 +1,4 @@
-"""What went wrong on a cluster, in one sentence: Spark answers with the stacks of two languages."""
+"""Explain Spark's failures in one sentence, in place of the stack traces of two languages."""
 
 from __future__ import annotations
 
@@ -25,22 +25,25 @@ _DENIED = re.compile(
 _HOST = re.compile(r"UnknownHostException:? ([\w.-]+)|Connection refused[^\n]*")
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)+(\w*(?:Exception|Error)):? ?([^\n]*)", re.M)
 _RAISED = re.compile(r"^((?:[\w.]+\.)?\w*(?:Error|Exception)): ([^\n]*)$", re.M)
-_LIMIT = 300  # characters of a cause that are shown
+_UNSEEN = re.compile(r"FileNotFoundError: E549: ([^\n]*)")  # raised by `parquet.WriteParquet`
+_DAMAGED = re.compile(r"ValueError: E503: ([^\n]*): ([^\n:]*)")  # by `parquet.ReadObjects`
+_REFUSED = re.compile(r"the object store does not serve [^\n]*")  # by `core.object_store`
+_LIMIT = 300  # characters of a cause in a message
 
 
 @contextmanager
-def explained(stage: str) -> Iterator[None]:
-    """Tell what made a stage fail as an error of ours."""
+def explain_failures(stage: str) -> Iterator[None]:
+    """Translate exceptions of Spark within a stage to errors of Corollary."""
     try:
         yield
     except CorollaryError:
         raise
     except (PySparkException, Py4JError) as error:
-        raise told(stage, said(error)) from None
+        raise user_error(stage, java_messages(error)) from None
 
 
-def said(error: Any) -> str:
-    """All that an exception of Spark says, with its causes in Java."""
+def java_messages(error: Any) -> str:
+    """Concatenate the messages of a Spark exception and of its causes in Java."""
     found = [str(error)]
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while java is not None:
@@ -49,12 +52,27 @@ def said(error: Any) -> str:
     return "\n".join(found)
 
 
-def told(stage: str, text: str) -> CorollaryError:
-    """The error that people see for what Spark says.
+def user_error(stage: str, text: str) -> CorollaryError:
+    """Create the error that users see for a message of Spark.
 
-    >>> told("parse", "java.io.IOException: No space left on device").message
+    >>> user_error("parse", "java.io.IOException: No space left on device").message
     'parse failed: there is no space left on a disk of the cluster'
     """
+    if match := _UNSEEN.search(text):
+        return incomplete_table(f"{stage} failed: {_short(match[1])}")
+    if match := _DAMAGED.search(text):
+        return OperationFailed(
+            "E503",
+            f"the store is damaged: {match[1].rpartition('/')[2]}: {_short(match[2])}",
+            "run 'corollary verify' to list the affected files; other versions may be intact",
+            file=match[1],
+        )
+    if match := _REFUSED.search(text):
+        return OperationFailed(
+            "E512",
+            f"{stage} failed: {_short(match[0])}",
+            "tasks use the options of the store and the environment of the executors",
+        )
     if match := _MISSING.search(text):
         path = match[1] or match[2]
         return InvalidInput("E541", f"there is nothing at {path}", file=path)
@@ -62,14 +80,14 @@ def told(stage: str, text: str) -> CorollaryError:
         return OperationFailed(
             "E542",
             f"{stage} failed: there is no space left on a disk of the cluster",
-            "what Spark puts aside goes to spark.local.dir, and the store to its own folder;"
+            "Spark's temporary files go to spark.local.dir, the store to its own folder;"
             " nothing was committed",
         )
     if match := _SCHEME.search(text):
         return InvalidInput(
             "E543",
-            f"Spark has nothing to open {match[1] or match[2]} paths with",
-            "give the session the connector, such as"
+            f"Spark has no connector for {match[1] or match[2]} paths",
+            "start the session with the connector, such as"
             " --packages org.apache.hadoop:hadoop-aws:<version of Hadoop> for s3a",
         )
     if match := _DENIED.search(text):
@@ -78,18 +96,28 @@ def told(stage: str, text: str) -> CorollaryError:
         )
     if match := _HOST.search(text):
         what = f"the host {match[1]} is not known" if match[1] else "a connection was refused"
-        return OperationFailed("E545", f"{stage} failed: {what}", "is the address right?")
+        return OperationFailed("E545", f"{stage} failed: {what}", "check the address")
     if "OutOfMemoryError" in text or "Java heap space" in text:
         return OperationFailed(
             "E406",
             f"{stage} failed: Spark ran out of memory",
-            "give executors more (spark.executor.memory), or let there be more partitions",
+            "raise spark.executor.memory, or use more partitions",
         )
     return OperationFailed("E540", f"{stage} failed: {_cause(text)}", "nothing was committed")
 
 
+def incomplete_table(message: str) -> OperationFailed:
+    """Create the error for a table without the rows that tasks were to write."""
+    return OperationFailed(
+        "E549",
+        message,
+        "every machine of the cluster must see the folder of the store under the same path;"
+        " nothing was committed",
+    )
+
+
 def _cause(text: str) -> str:
-    """The innermost cause that the stacks name."""
+    """Extract the innermost cause from the stack traces."""
     raised = _RAISED.findall(text)
     if raised and "Python worker" in text:
         kind, message = raised[-1]

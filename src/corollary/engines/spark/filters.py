@@ -1,13 +1,13 @@
-"""Filters over several terms, in tasks: the driver tells the terms that occur, each once.
+"""Evaluate filters over several terms in tasks: the driver broadcasts the distinct terms.
 
-Which terms a filter may compare is known before: those of a column of some relation that the rule
-reads. They are gathered, one list for all tasks, and the embedded engine evaluates the filter where
-the rule is joined. (A filter over one term is a relation of the terms for which it holds.)
+The terms that a filter may compare are those of a column of a relation that the rule reads. They
+are collected in one list for all tasks, and the embedded engine evaluates the filter as part of the
+join. (A filter over one term becomes a relation of the terms that satisfy it.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,40 +17,40 @@ from corollary.core.compile import Condition
 from corollary.core.dictionary import MAX_TERMS, Dictionary, Ids
 from corollary.core.ids import in_order
 from corollary.core.partial import PartialDictionary
-from corollary.engines.spark.base import Workspace
+from corollary.engines.spark.base import SparkRun
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.packing import DERIVED, NONE, Gathering, Key, chunks_of
+from corollary.engines.spark.packing import DERIVED, NONE, ChunkBuffer, Key, iter_tables
 from corollary.engines.spark.plan import Plan, Source
+from corollary.engines.spark.task import Batches
 
-Batches = Iterator[pa.RecordBatch]
 Column = tuple[Source, int]
 
 _TERMS: Key = (NONE, 0, NONE, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
-    """Terms that tasks may compare: ids in order, and texts."""
+class BroadcastTerms:
+    """Terms that tasks may compare: sorted ids, and texts."""
 
     ids: Ids
     texts: pa.LargeStringArray
 
     @classmethod
-    def of(cls, ids: Ids, dictionary: Dictionary) -> Terms:
-        """The terms of a dictionary.
+    def of(cls, ids: Ids, dictionary: Dictionary) -> BroadcastTerms:
+        """Read terms from a dictionary.
 
         >>> from corollary.lang.syntax import Literal
         >>> dictionary = Dictionary()
         >>> ids = dictionary.encode([Literal("a"), Literal("b"), Literal("c")])
-        >>> told = Terms.of(ids[1:], dictionary).dictionary()
-        >>> told.term(2).lexical
+        >>> partial = BroadcastTerms.of(ids[1:], dictionary).dictionary()
+        >>> partial.term(2).lexical
         'c'
         """
         distinct = in_order(ids)
         return cls(distinct, dictionary.texts(distinct))
 
     def dictionary(self) -> Dictionary:
-        """A dictionary that has these terms only."""
+        """Create a dictionary with only these terms."""
         return PartialDictionary({}, MAX_TERMS, self._fetch)
 
     def _fetch(self, ids: list[int]) -> list[str]:
@@ -58,15 +58,15 @@ class Terms:
         places = np.searchsorted(self.ids, wanted)
         known = places < len(self.ids)
         known[known] = self.ids[places[known]] == wanted[known]
-        # A filter may come before the atom that says that a term was told: then any will do.
-        texts = np.full(len(ids), "_:untold", object)
+        # A filter may run before the atom that checks that a term was broadcast: any text will do.
+        texts = np.full(len(ids), "_:unknown", object)
         texts[known] = self.texts.take(pa.array(places[known])).to_pylist()
         found: list[str] = texts.tolist()
         return found
 
 
-def compared(conditions: Iterable[Condition]) -> list[int]:
-    """The variables whose terms must be known; whether two are the same their ids tell."""
+def compared_variables(conditions: Iterable[Condition]) -> list[int]:
+    """Find the variables whose terms must be known; equality is decided by ids alone."""
     found: dict[int, None] = {}
     for condition in conditions:
         match condition.expression:
@@ -76,13 +76,13 @@ def compared(conditions: Iterable[Condition]) -> list[int]:
     return list(found)
 
 
-def occurring(
-    workspace: Workspace,
+def column_ids(
+    run: SparkRun,
     plan: Plan,
     operands: Sequence[tuple[str, SparkFacts, int]],
     columns: Iterable[Column],
 ) -> Ids:
-    """The ids in some columns of what a plan reads; one job at most."""
+    """Collect the ids in some columns of the operands of a plan; at most one job."""
     wanted: dict[str, dict[Source, set[int]]] = {}
     for source, column in columns:
         wanted.setdefault(source.operand, {}).setdefault(source, set()).add(column)
@@ -91,19 +91,19 @@ def occurring(
     for operand, facts, _ in operands:
         if operand not in wanted:
             continue
-        occurring = Occurring(plan, operand, wanted[operand])
-        for key, rows in workspace.packed(facts.small).items():
-            found += occurring.of(key, rows)
+        column_ids = CollectColumnIds(plan, operand, wanted[operand])
+        for key, rows in run.tables_of(facts.small).items():
+            found += column_ids.of(key, rows)
         if facts.base is not None:
-            frames.append(workspace.over(facts.base.chunks(), occurring))
+            frames.append(run.map_chunks(facts.base.chunks(), column_ids))
     if frames:
-        found += [rows[:, 0] for rows in workspace.collected(workspace.united(frames)).values()]
+        found += [rows[:, 0] for rows in run.collect(run.union(frames)).values()]
     return in_order(np.concatenate(found))
 
 
 @dataclass(frozen=True)
-class Occurring:
-    """The ids that occur in some columns, each once for a task."""
+class CollectColumnIds:
+    """Collect the distinct ids of some columns in each task."""
 
     plan: Plan
     operand: str
@@ -111,15 +111,15 @@ class Occurring:
 
     def __call__(self, batches: Batches) -> Batches:
         found = np.zeros(0, np.uint32)
-        for _, _, key, rows in chunks_of(batches):
+        for _, _, key, rows in iter_tables(batches):
             for ids in self.of(key, rows):
                 found = in_order(np.concatenate([found, ids]))
-        out = Gathering()
+        out = ChunkBuffer()
         out.add(0, DERIVED, _TERMS, found[:, None])
-        yield from out.take()
+        yield from out.drain()
 
     def of(self, key: Key, rows: Ids) -> list[Ids]:
-        """Those of one table."""
+        """Collect the ids of one table."""
         return [
             part[:, column]
             for source, part in self.plan.readers(self.operand, key, rows)

@@ -1,4 +1,4 @@
-"""Answers as files of a folder, written by tasks: a file for each partition, in their order."""
+"""Write answers to a folder from tasks: one file per partition, in the order of partitions."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ from corollary.errors import InvalidInput
 _QUIET = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 _TEXT = "value string"
 
-Pieces = tuple[str, str, Callable[[pa.Table], str]]  # first line, end of lines, each piece
+Pieces = tuple[str, str, Callable[[pa.Table], str]]  # first line, line terminator, formatter
 
 
 def write_folder(frame: DataFrame, folder: str, suffix: str, pieces: Pieces | None) -> int:
-    """Write all rows, as Parquet or as text in pieces; how many there are.
+    """Write all rows as Parquet, or as text in pieces; return the number of rows.
 
-    A folder on this machine is there when everything is in it, or not at all. Each file of text
-    begins with the first line.
+    A folder on this machine appears atomically, when it is complete. Each text file begins with the
+    first line.
     """
     refuse_occupied(frame, folder)
     if "://" in folder:
         return _write(frame, folder, pieces)
     path = Path(folder).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.parent / f".{path.name}-{uuid.uuid4().hex}"
+    hidden = path.parent / f".{path.name}-{uuid.uuid4().hex}"
     try:
-        rows = _write(frame, address(made), pieces)
-        _name_files(made, suffix)
+        rows = _write(frame, address(hidden), pieces)
+        _name_files(hidden, suffix)
         if not rows and pieces is not None:
-            _write_first_line(made / f"part-00000.{suffix}", pieces)
-        os.rename(made, path)
+            _write_first_line(hidden / f"part-00000.{suffix}", pieces)
+        os.rename(hidden, path)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(hidden, ignore_errors=True)
         raise
     return rows
 
 
 def refuse_occupied(frame: DataFrame, folder: str) -> None:
-    """Leave alone what is there."""
+    """Raise an error if anything exists at the address, so that nothing is overwritten."""
     there = hadoop.exists(frame.sparkSession, folder) if "://" in folder else Path(folder).exists()
     if there:
         raise InvalidInput(
             "E566",
-            f"there is something at {folder} already",
-            "name a folder that is not there",
+            f"{folder} already exists",
+            "choose a folder that does not exist",
             file=folder,
         )
 
@@ -68,12 +68,12 @@ def _write(frame: DataFrame, target: str, pieces: Pieces | None) -> int:
     first, end, piece = pieces
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begun = not first
+        started = not first
         for batch in batches:
             if batch.num_rows:
-                lines = [] if begun else [first]
+                lines = [] if started else [first]
                 lines.append(piece(pa.Table.from_batches([batch])))
-                begun = True
+                started = True
                 yield pa.record_batch({"value": pa.array(lines)})
 
     text: Any = counted.mapInArrow(task, _TEXT).write
@@ -82,7 +82,7 @@ def _write(frame: DataFrame, target: str, pieces: Pieces | None) -> int:
 
 
 def _name_files(folder: Path, suffix: str) -> None:
-    """Give files names that people know; what is empty says nothing."""
+    """Rename the files that tasks wrote, and remove empty ones."""
     for file in list(folder.iterdir()):
         if file.name.startswith(".") or not file.stat().st_size:
             file.unlink()

@@ -1,93 +1,75 @@
-"""Facts between DataFrames of rows (`relation`, `arg0`, `arg1`, …) and chunks."""
+"""Convert facts between DataFrames of rows (`relation`, `arg0`, `arg1`, …) and chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from corollary.engines.spark.base import Base, Workspace, counts_of, merged_with_reports
+from corollary.engines.spark.base import Base, SparkRun
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.packing import SCHEMA
-from corollary.engines.spark.task import Combine, Home, Rows, all_of, rows_of
+from corollary.engines.spark.plan import TRIPLE_NUMBER
+from corollary.engines.spark.rows import arrow_schema, fact_columns, schema
+from corollary.engines.spark.task import (
+    Combine,
+    HashPartitioned,
+    ToRows,
+    fact_batch,
+    merge_chunks,
+)
 from corollary.lang.syntax import TRIPLE
 
 __all__ = ["DataFrame", "SparkSession", "read", "read_distinct", "read_few", "write"]
 
 
-def read(workspace: Workspace, frame: DataFrame, triples: str) -> SparkFacts:
-    """The facts of a DataFrame; one job, and one more if it has relations that nobody has named."""
-    frame = frame.select("relation", *_arguments(frame))
-    known = [name for name in workspace.names.values() if name != TRIPLE]
+def read(run: SparkRun, frame: DataFrame) -> SparkFacts:
+    """Read the facts of a DataFrame: one job, and a second one if it has unknown relations."""
+    known = [name for name in run.names if name != TRIPLE]
     while True:
-        home = Home(
-            _numbers(workspace, triples, known), triples, workspace.type_id, workspace.partitions
-        )
-        chunks = frame.mapInArrow(home, SCHEMA)
-        base, reports = merged_with_reports(workspace, chunks, Combine("union", workspace.make))
+        chunks = run.shuffle(to_chunks(run, frame, known))
+        combined = run.map_chunks(chunks, Combine("union", run.make_engine))
+        checkpointed, reports = run.checkpoint(combined)
         unknown = {name for report in reports for name in report.get("unknown", ())}
         if not unknown:
-            return SparkFacts(workspace, workspace.embedded.facts({}), base).settled()
+            return SparkFacts.of(Base.reported(run, checkpointed, reports)).collect_if_small()
         known += sorted(unknown)
 
 
-def read_few(
-    workspace: Workspace, frame: DataFrame, triples: str, relations: Collection[str]
-) -> Any:
-    """The facts of a DataFrame of few rows, on the driver."""
-    home = Home(_numbers(workspace, triples, relations), triples, workspace.type_id, 1)
-    batches = frame.select("relation", *_arguments(frame)).toArrow().to_batches()
-    return workspace.unpacked(all_of(home(iter(batches))))
+def read_few(run: SparkRun, frame: DataFrame, relations: Collection[str]) -> Any:
+    """Read the facts of a small DataFrame on the driver."""
+    home = HashPartitioned(run.numbers(relations), run.type_id, 1)
+    batches = frame.select(fact_columns(frame.columns)).toArrow().to_batches()
+    return run.facts_of(merge_chunks(home(iter(batches))))
 
 
-def read_distinct(
-    workspace: Workspace, frame: DataFrame, triples: str, relations: Collection[str]
-) -> SparkFacts:
-    """The facts of a DataFrame without duplicates, of known relations: one job, and no exchange."""
-    numbers = _numbers(workspace, triples, relations)
-    home = Home(numbers, triples, workspace.type_id, workspace.partitions, counted=True)
-    chunks = frame.select("relation", *_arguments(frame)).mapInArrow(home, SCHEMA)
-    kept, reports = workspace.settled(chunks)
-    base = Base.of(workspace, [kept], *counts_of(workspace, reports))
-    return SparkFacts(workspace, workspace.embedded.facts({}), base).settled()
+def read_distinct(run: SparkRun, frame: DataFrame, relations: Collection[str]) -> SparkFacts:
+    """Read the facts of a DataFrame of distinct rows, of known relations: one job, no shuffle."""
+    chunks = run.checkpoint(to_chunks(run, frame, relations))
+    return SparkFacts.of(Base.reported(run, *chunks)).collect_if_small()
 
 
-def write(workspace: Workspace, facts: SparkFacts, triples: str, width: int) -> DataFrame:
-    """Facts as rows, without duplicates; nothing is computed before it is read."""
-    arguments = [3 if key[0] == 0 else key[3] for key in _keys(workspace, facts)]
-    # After the keys: a relation that only rules name gets its number with its key.
-    names = {n: triples if name == TRIPLE else name for n, name in workspace.names.items()}
-    width = max(width, *arguments) if arguments else width
-    schema = ", ".join(["relation string", *(f"arg{at} long" for at in range(width))])
+def to_chunks(run: SparkRun, frame: DataFrame, relations: Collection[str]) -> DataFrame:
+    """Convert rows of these relations, and triples, to chunks by target partition."""
+    home = HashPartitioned(run.numbers(relations), run.type_id, run.partitions)
+    return frame.select(fact_columns(frame.columns)).mapInArrow(home, SCHEMA)
+
+
+def write(run: SparkRun, facts: SparkFacts, width: int) -> DataFrame:
+    """Convert facts to distinct rows, lazily."""
+    arities = [3 if key[0] == TRIPLE_NUMBER else key[3] for key in facts.counts_by_key()]
+    # After the keys: a relation that occurs only in rules is numbered with its key.
+    names = {number: name for name, number in run.numbers(run.names[1:]).items()}
+    width = max([width, *arities])
     parts = []
     if facts.base is not None:
-        chunks = facts.base.chunks(removed=workspace.packed(facts.removed))
-        parts.append(chunks.mapInArrow(Rows(names, width), schema))
-    batches = [
-        batch
-        for key, rows in workspace.packed(facts.small).items()
-        for batch in rows_of(key, rows, names, width)
-    ]
+        chunks = facts.base.chunks(removed=run.tables_of(facts.removed))
+        parts.append(chunks.mapInArrow(ToRows(names, width), schema(width)))
+    tables = run.tables_of(facts.small)
+    batches = [fact_batch(key, rows, names, width) for key, rows in tables.items()]
     if batches or not parts:
-        fields = [("relation", pa.string()), *((f"arg{at}", pa.int64()) for at in range(width))]
-        table = pa.Table.from_batches(batches, pa.schema(fields))
-        parts.append(workspace.session.createDataFrame(table))
-    return reduce(DataFrame.union, parts)
-
-
-def _arguments(frame: DataFrame) -> list[str]:
-    return sorted((c for c in frame.columns if c.startswith("arg")), key=lambda c: int(c[3:]))
-
-
-def _numbers(workspace: Workspace, triples: str, relations: Collection[str]) -> dict[str, int]:
-    return {name: workspace.number(name) for name in relations if name != triples}
-
-
-def _keys(workspace: Workspace, facts: SparkFacts) -> list[tuple[int, int, int, int]]:
-    keys = [*workspace.packed(facts.small)]
-    if facts.base is not None:
-        keys += facts.base.keys()
-    return keys
+        table = pa.Table.from_batches(batches, arrow_schema(width))
+        parts.append(run.session.createDataFrame(table))
+    return run.union(parts)

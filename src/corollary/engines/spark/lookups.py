@@ -1,9 +1,10 @@
-"""What a few facts may join with, looked up in many.
+"""Look up the possible join partners of a few facts in large sets.
 
-The values that few facts give to the variables of a rule tell which facts its other atoms may
-match: those with one of these values in a column. They are fetched for all rules in one job, then
-those of the next atoms, and so on; the embedded engine does the rest. It may see more facts than it
-needs, but it misses none that an instance with one of the few facts could use.
+The few facts bind variables of a rule, and the bindings restrict the facts that the other atoms may
+match to those with one of these values in a column. One job fetches them for all rules, a second
+one those of the next atoms, and so on; the embedded engine evaluates the rules over the fetched
+facts. These are a superset: no fact that an instance with one of the few facts could use is
+missing.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ Wanted = dict[Predicate, dict[int, Ids] | None]
 
 @dataclass
 class _Search:
-    """One rule, begun at one atom: what its variables may be, and the atoms to come."""
+    """The search for one rule from one atom: candidate bindings, and the pending atoms."""
 
     values: dict[int, Ids]
     pending: list[Pattern]
     negated: Sequence[Pattern]
-    alone: frozenset[Pattern] = frozenset()  # of them, those that need to match only anything
-    equal: Sequence[tuple[int, int]] = ()  # variables whose values are the same
-    compared: frozenset[int] = frozenset()  # variables that filters look at
+    alone: frozenset[Pattern] = frozenset()  # pending atoms for which any match suffices
+    equal: Sequence[tuple[int, int]] = ()  # pairs of variables with the same value
+    compared: frozenset[int] = frozenset()  # variables that filters read
 
 
 class Lookups:
-    """What instances that begin with few facts can use of `facts` and `negative`.
+    """Looks up the facts of `facts` and `negative` that instances with few facts can use.
 
-    With `any_will_do`, one of several instances with the same head is enough.
+    With `any_will_do`, one of several instances with the same head suffices.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Lookups:
     ) -> None:
         self._facts = facts
         self._negative = facts if negative is None else negative
-        self._extra = extra  # what atoms may also match
+        self._extra = extra  # further facts that atoms may match
         self._any_will_do = any_will_do
         self._searches: list[_Search] = []
         self._seen: dict[str, Any] = {}
@@ -63,7 +64,7 @@ class Lookups:
     def begin(
         self, rule: CompiledRule, start: Pattern, facts: Any, pending: Sequence[Pattern]
     ) -> None:
-        """Begin at an atom of a rule, or at its head, with facts of the driver."""
+        """Start a search at an atom of a rule, or at its head, with facts of the driver."""
         values = self._bound(start, self._tables(facts, start), {})
         if values is not None:
             alone = _alone(rule) if self._any_will_do else frozenset[Pattern]()
@@ -73,7 +74,7 @@ class Lookups:
             )
 
     def run(self) -> tuple[Any, Any] | None:
-        """Facts and negative facts for the embedded engine; None if they would be too many."""
+        """Fetch facts and negative facts for the embedded engine; None if they are too many."""
         while live := [search for search in self._searches if search.pending]:
             wanted: Wanted = {}
             also: Wanted = {}
@@ -114,12 +115,12 @@ class Lookups:
                     return None
         if _size(wanted) > tuning.lookup_keys_limit:
             return None
-        self._foresee()
+        self._prefetch()
         return self._view(self._facts, {}, "f"), self._view(self._negative, wanted, "n")
 
-    def _foresee(self) -> None:
-        """Fetch the texts that filters will look at together: rule by rule, each would be a job."""
-        dictionary = self._facts.workspace.dictionary
+    def _prefetch(self) -> None:
+        """Prefetch the texts that filters read in one job, rather than one job per rule."""
+        dictionary = self._facts.run.dictionary
         if not isinstance(dictionary, PartialDictionary):
             return
         ids = [
@@ -128,16 +129,16 @@ class Lookups:
             for variable in search.compared & search.values.keys()
         ]
         if ids:
-            dictionary.foresee(in_order(np.concatenate(ids)))
+            dictionary.prefetch(in_order(np.concatenate(ids)))
 
     @property
     def extra(self) -> Any | None:
-        """Of what atoms may also match, what was looked up."""
+        """The facts of `extra` that were looked up."""
         return None if self._extra is None else self._view(self._extra, {}, "x")
 
     def _compare(self, search: _Search) -> None:
-        """What variables may be whose values are those of others."""
-        terms = self._facts.workspace.terms
+        """Bind variables whose values equal those of bound variables."""
+        terms = self._facts.run.terms
         if terms is None:
             return
         for one, two in search.equal:
@@ -148,7 +149,7 @@ class Lookups:
                         search.values[other] = found
 
     def _next(self, search: _Search) -> tuple[Pattern, int | None, Ids] | None:
-        """The atom with the fewest values in one of its columns."""
+        """Choose the atom with the fewest values in one of its columns."""
         found = [(pattern, *_least(pattern, search.values)) for pattern in search.pending]
         known = [one for one in found if one[1] is not None]
         if known:
@@ -165,7 +166,7 @@ class Lookups:
         *,
         alone: bool = False,
     ) -> bool:
-        """Ask for what a pattern may match; false if that is a whole large relation."""
+        """Request the facts that a pattern may match; false if it takes a whole large relation."""
         if facts.base is None:
             return True
         for predicate, count in facts.base.counts.items():
@@ -177,10 +178,10 @@ class Lookups:
                 if narrow is None:
                     continue
                 place = None if narrow < 0 else narrow
-            if place is None and count > facts.workspace.small // 4:
+            if place is None and count > facts.run.small // 4:
                 if not alone:
                     return False
-                # One more than there are facts that do not count.
+                # One more than the number of removed facts, which do not count.
                 place, chosen = ANY, np.array([len(facts.removed.only([predicate])) + 1], np.uint32)
             if place is None:
                 wanted[predicate] = None
@@ -194,10 +195,10 @@ class Lookups:
     def _narrowed(
         self, pattern: Pattern, predicate: Predicate, column: int, ids: Ids
     ) -> int | None:
-        """The column of a narrow predicate; -1 for all of its facts, None for none of them."""
+        """Return the column of a narrow predicate; -1 for all its facts, None for no fact."""
         if column == 0:
             return 0
-        dictionary = self._facts.workspace.dictionary
+        dictionary = self._facts.run.dictionary
         if len(pattern.arguments) == 3 and column == 1:
             assert predicate.property is not None
             return -1 if dictionary.id(predicate.property) in ids else None
@@ -206,8 +207,8 @@ class Lookups:
         return -1 if dictionary.id(predicate.member_of) in ids else None
 
     def _tables(self, facts: Any, pattern: Pattern) -> list[list[Ids]]:
-        """The columns of all facts that a pattern may match."""
-        number = self._facts.workspace.dictionary.id
+        """Return the columns of all facts that a pattern may match."""
+        number = self._facts.run.dictionary.id
         parts = []
         for predicate in facts.predicates():
             if not covers(pattern.predicate, predicate):
@@ -226,7 +227,7 @@ class Lookups:
     def _bound(
         self, pattern: Pattern, parts: list[list[Ids]], values: Mapping[int, Ids]
     ) -> dict[int, Ids] | None:
-        """What the variables may be when a pattern matches too; None if nothing matches."""
+        """Restrict the candidate bindings to matches of a pattern; None if nothing matches."""
         found: dict[int, list[Ids]] = {variable: [] for variable in pattern.variables}
         matched = False
         for columns in parts:
@@ -250,10 +251,10 @@ class Lookups:
         return {**values, **{v: in_order(np.concatenate(ids)) for v, ids in found.items() if ids}}
 
     def _view(self, facts: SparkFacts, wanted: Wanted, name: str) -> Any:
-        """What was fetched so far."""
+        """Return the facts fetched so far."""
         if facts.base is None:
             return facts.small
-        known = self._seen.setdefault(name, facts.workspace.embedded.facts({}))
+        known = self._seen.setdefault(name, facts.run.embedded.facts({}))
         if wanted:
             fetched = facts.base.fetch(wanted)
             known = self._seen[name] = known.union(fetched)
@@ -261,7 +262,7 @@ class Lookups:
 
 
 def _equal(rule: CompiledRule) -> list[tuple[int, int]]:
-    """The variables of a rule that filters want the same values of."""
+    """Find the pairs of variables that filters of a rule equate."""
     found = []
     for condition in rule.conditions:
         match condition.expression:
@@ -271,7 +272,7 @@ def _equal(rule: CompiledRule) -> list[tuple[int, int]]:
 
 
 def _alone(rule: CompiledRule) -> frozenset[Pattern]:
-    """The atoms of a rule whose variables nothing else of it has."""
+    """Find the atoms of a rule that share no variable with the rest of the rule."""
     others = [rule.head, *rule.body, *rule.negated]
     if rule.conditions or rule.groupings:
         return frozenset()
@@ -285,7 +286,7 @@ def _alone(rule: CompiledRule) -> frozenset[Pattern]:
 
 
 def _size(wanted: Wanted) -> int:
-    """How many ids are asked for; the same ones in many predicates are sent to tasks once."""
+    """Count the requested ids; the same ids in many predicates are sent to tasks once."""
     found = {
         (len(ids), ids.tobytes()) for places in wanted.values() if places for ids in places.values()
     }
@@ -293,7 +294,7 @@ def _size(wanted: Wanted) -> int:
 
 
 def _least(pattern: Pattern, values: Mapping[int, Ids]) -> tuple[int | None, Ids]:
-    """The column of a pattern with the fewest possible values."""
+    """Choose the column of a pattern with the fewest possible values."""
     best: tuple[int | None, Ids] = (None, np.zeros(0, np.uint32))
     for column, argument in enumerate(pattern.arguments):
         if argument < 0:

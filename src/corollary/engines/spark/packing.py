@@ -1,31 +1,34 @@
-"""Many tables of ids as few rows of a DataFrame.
+"""Pack many tables of ids into few DataFrame rows.
 
-Spark takes a microsecond or two for each row that it shuffles, and a fact is 8 bytes. So what
-travels are *chunks*: one row for some thousands of facts of any predicates, which to Spark is a
-number and some bytes, and to a task arrays that it can use as they are.
+Spark takes a microsecond or two for each row that it shuffles, and a fact is 8 bytes. So facts are
+shuffled in *chunks*: one row for thousands of facts of any predicates. Spark sees a number and
+bytes, a task sees zero-copy arrays.
 
-A table is named by a *key* of four numbers: what a relation, property and class are numbered by
-(`NONE` if there is none), and the columns that the table has.
+The *key* of a table is four numbers: relation, property and class (`NONE` if it has none), and the
+number of columns.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.dictionary import Ids
+from corollary.core.ids import row_groups
 
 Key = tuple[int, int, int, int]  # relation, property, class, columns
 Packed = Mapping[Key, Ids]
 Partitions = npt.NDArray[np.int32]
 
-NONE = 2**32 - 1  # no id is so large (`dictionary.MAX_TERMS`)
-CHUNK = 1 << 20  # ids in a chunk, more or less: 4 MB
+NONE = 2**32 - 1  # above every id (`dictionary.MAX_TERMS`)
+CHUNK = 1 << 20  # ids in a chunk, approximately: 4 MB
 
-# What the rows of a chunk are.
+# Kinds of chunks.
 STATE, FRESH, RESULT, DERIVED, REPORT, TEXTS = range(6)
 
 SCHEMA = "partition int, kind int, rows long, index binary, data binary"
@@ -41,7 +44,7 @@ ARROW = pa.schema(
 
 
 def partition_of(ids: Ids, partitions: int) -> Partitions:
-    """Where facts with these ids in the place of their key belong.
+    """Return the partitions of facts with these ids in the partitioning column.
 
     >>> partition_of(np.array([1, 2, 3], np.uint32), 1).tolist()
     [0, 0, 0]
@@ -52,7 +55,7 @@ def partition_of(ids: Ids, partitions: int) -> Partitions:
 
 
 def pack(tables: Packed) -> tuple[bytes, bytes, int]:
-    """Tables as an index, their numbers, and how many rows they have together.
+    """Pack tables into an index, the bytes of their ids, and the total number of rows.
 
     >>> index, data, rows = pack({(0, 7, NONE, 2): np.array([[1, 2]], np.uint32)})
     >>> [(key, table.tolist()) for key, table in unpack(index, data)], rows
@@ -64,7 +67,7 @@ def pack(tables: Packed) -> tuple[bytes, bytes, int]:
 
 
 def unpack(index: bytes, data: bytes) -> Iterator[tuple[Key, Ids]]:
-    """The tables of a chunk; their arrays are not copied."""
+    """Yield the tables of a chunk as views of its bytes."""
     numbers = np.frombuffer(data, np.uint32)
     at = 0
     for *key, count in np.frombuffer(index, np.uint32).reshape(-1, 5).tolist():
@@ -73,8 +76,17 @@ def unpack(index: bytes, data: bytes) -> Iterator[tuple[Key, Ids]]:
         at += size
 
 
-def chunks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Key, Ids]]:
-    """Partition, kind, key and rows of all tables in batches of chunks."""
+class Table(NamedTuple):
+    """The rows of a key in a chunk."""
+
+    partition: int
+    kind: int
+    key: Key
+    rows: Ids
+
+
+def iter_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[Table]:
+    """Yield all tables in batches of chunks."""
     for batch in batches:
         partitions, kinds, _, indexes, data = (column for column in batch.columns)
         for at in range(batch.num_rows):
@@ -83,11 +95,11 @@ def chunks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Key
                 continue
             index, numbers = indexes[at].as_buffer(), data[at].as_buffer()
             for key, rows in unpack(index, numbers):
-                yield partitions[at].as_py(), kind, key, rows
+                yield Table(partitions[at].as_py(), kind, key, rows)
 
 
-def batch_of(partition: int, kind: int, tables: Packed) -> Iterator[pa.RecordBatch]:
-    """Tables as chunks for one partition, each of about `CHUNK` numbers."""
+def chunk_batches(partition: int, kind: int, tables: Packed) -> Iterator[pa.RecordBatch]:
+    """Pack tables into chunks of about `CHUNK` ids for one partition."""
     part: dict[Key, Ids] = {}
     size = 0
     for key, table in tables.items():
@@ -105,80 +117,78 @@ def batch_of(partition: int, kind: int, tables: Packed) -> Iterator[pa.RecordBat
 
 def _one(partition: int, kind: int, tables: Packed) -> pa.RecordBatch:
     index, data, rows = pack(tables)
-    return pa.RecordBatch.from_pydict(
-        {
-            "partition": [partition],
-            "kind": [kind],
-            "rows": [rows],
-            "index": [index],
-            "data": [data],
-        },
-        ARROW,
-    )
+    values = {"partition": partition, "kind": kind, "rows": rows, "index": index, "data": data}
+    return pa.RecordBatch.from_pylist([values], ARROW)
 
 
-def report_of(partition: int, text: bytes) -> pa.RecordBatch:
-    """What a task has to say, as a row among its chunks."""
-    return pa.RecordBatch.from_pydict(
-        {"partition": [partition], "kind": [REPORT], "rows": [0], "index": [b""], "data": [text]},
-        ARROW,
-    )
+def report_batch(partition: int, report: Mapping[str, Any]) -> pa.RecordBatch:
+    """Encode a task's report as a row of JSON among its chunks."""
+    return special_batch(partition, REPORT, 0, json.dumps(report).encode())
 
 
-def reports_of(batch: pa.RecordBatch) -> list[bytes]:
-    """What tasks have said in a batch of chunks."""
+def special_batch(partition: int, kind: int, rows: int, data: bytes) -> pa.RecordBatch:
+    """Create a row of a kind that holds no tables."""
+    values = {"partition": partition, "kind": kind, "rows": rows, "index": b"", "data": data}
+    return pa.RecordBatch.from_pylist([values], ARROW)
+
+
+def reports_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Decode the reports in a batch of chunks."""
     kinds = batch.column(1).to_numpy(zero_copy_only=False)
-    return [batch.column(4)[int(at)].as_py() for at in np.flatnonzero(kinds == REPORT)]
+    places = np.flatnonzero(kinds == REPORT)
+    return [json.loads(batch.column(4)[int(at)].as_py()) for at in places]
 
 
-class Gathering:
-    """Tables by partition, kind and key, in pieces that come one after the other."""
+class ChunkBuffer:
+    """Buffers output tables by partition, kind and key until they are drained as chunks.
+
+    It counts the derived facts, for the report of the task.
+    """
 
     def __init__(self, limit: int = 8 * CHUNK) -> None:
         self._parts: dict[tuple[int, int], dict[Key, list[Ids]]] = {}
         self._size = 0
         self._limit = limit
+        self._derived: dict[Key, int] = {}
 
     def add(self, partition: int, kind: int, key: Key, rows: Ids) -> None:
-        """Add rows, duplicates or not."""
+        """Add rows; duplicates are allowed."""
         if len(rows):
             self._parts.setdefault((partition, kind), {}).setdefault(key, []).append(rows)
             self._size += rows.size
+            if kind == DERIVED:
+                self._derived[key] = self._derived.get(key, 0) + len(rows)
 
     def send(self, kind: int, key: Key, rows: Ids, place: int | None, partitions: int) -> None:
-        """Add rows where the ids of a column say; everywhere, if there is none."""
+        """Route rows by the hash of a column; to all partitions if `place` is None."""
         if not len(rows):
             return
         if place is None:
             for partition in range(partitions):
                 self.add(partition, kind, key, rows)
             return
-        if not rows.shape[1]:
+        if partitions == 1 or not rows.shape[1]:
             self.add(0, kind, key, rows)
             return
-        if partitions == 1:
-            self.add(0, kind, key, rows)
-            return
-        numbers = partition_of(rows[:, place], partitions)
-        order = np.argsort(numbers.astype(np.uint16), kind="stable")
-        ends = np.cumsum(np.bincount(numbers, minlength=partitions))
-        start = 0
-        for number, end in enumerate(ends.tolist()):
-            if end > start:
-                self.add(number, kind, key, rows[order[start:end]])
-            start = end
+        for number, places in row_groups(partition_of(rows[:, place], partitions)):
+            self.add(number, kind, key, rows[places])
 
     @property
     def full(self) -> bool:
-        """Whether there is so much that it should be passed on."""
+        """Whether the buffer should be drained."""
         return self._size > self._limit
 
-    def take(self) -> Iterator[pa.RecordBatch]:
-        """All that was added, as chunks; afterwards there is nothing."""
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """Yield the buffered tables as chunks and empty the buffer."""
         parts, self._parts, self._size = self._parts, {}, 0
         for (partition, kind), tables in parts.items():
             merged = {
                 key: rows[0] if len(rows) == 1 else np.concatenate(rows)
                 for key, rows in tables.items()
             }
-            yield from batch_of(partition, kind, merged)
+            yield from chunk_batches(partition, kind, merged)
+
+    def report(self, partition: int, more: Mapping[str, Any] | None = None) -> pa.RecordBatch:
+        """Create the report of a task: its number of derived facts by key, and `more`."""
+        counts = [[list(key), count] for key, count in self._derived.items()]
+        return report_batch(partition, {"partition": partition, "counts": counts, **(more or {})})

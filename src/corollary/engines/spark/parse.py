@@ -1,11 +1,11 @@
-"""Parse: files, lines and tables as blocks of distinct terms and of triples, part by part.
+"""Parse files, lines and tables into blocks of distinct terms and of triples, part by part.
 
-Each task reads some splits with the compiled tokenizer and numbers their terms by itself; what
-leaves it are its distinct terms, by buckets of their hashes, and triples of three small numbers.
-How RDF is read is not known here: a reader comes along and is sent to the tasks.
+Each task reads some splits with the compiled tokenizer and numbers their terms locally. It emits
+its distinct terms, bucketed by hash, and triples of three small numbers. This module does not
+depend on a syntax of RDF: a reader is a parameter, and is sent to the tasks.
 
-A task never fails because of what is in a file. It reports what it could not read, and the driver,
-which knows how many lines the other splits have, says where that is.
+A task never fails because of the content of a file. It reports the statements that it could not
+read, and the driver, which knows the number of lines of the other splits, computes their positions.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from corollary.core.ids import row_groups
 from corollary.engines.spark.blocks import (
     ARROW,
     FACTS,
+    MOST_ROWS,
     REPORT,
     SCHEMA,
     TERMS,
-    Numbers,
     block,
-    packed,
+    cut,
+    serialize,
 )
 
-Hashes = Callable[[Any], pa.Array]  # 64-bit hashes of texts, those of the terms table
+Hashes = Callable[[Any], pa.Array]  # 64-bit hashes of texts, as in the terms table
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
-_HASHED = 1 << 62  # above the numbers of all other parts
+_HASHED = 1 << 62  # greater than the numbers of all other parts
 SplitOf = Callable[[str, int], Any]
-_BLOCK = 1 << 20  # facts in a block
 
 
 class Part(Protocol):
-    """What a reader gives; see `rdf.splits.Part`."""
+    """The result of a reader; see `rdf.splits.Part`."""
 
     terms: pa.LargeStringArray
     facts: Any
@@ -55,7 +56,7 @@ class Part(Protocol):
 
 
 class Reader(Protocol):
-    """How tasks read; see `rdf.splits.PartReader`."""
+    """Reads splits in tasks; see `rdf.splits.PartReader`."""
 
     def files(self, splits: Any, /) -> Part: ...
 
@@ -67,41 +68,46 @@ class Reader(Protocol):
 
 
 class Blocks:
-    """How parts become blocks: a value that is sent to tasks."""
+    """Converts parts to blocks; pickled and sent to tasks."""
 
     def __init__(self, reader: Reader, hashes: Hashes, buckets: int, mark: str = "") -> None:
-        """`mark` goes before the names of relations: facts that are parsed together are told so."""
+        """`mark` prefixes names of relations, to distinguish facts that are parsed together."""
         self.reader = reader
         self._hashes = hashes
         self._buckets = buckets
         self._mark = mark
 
     def identity(self, part: Part) -> int:
-        """A number for a part that follows from its terms."""
+        """Hash the terms of a part to its number."""
         found = self._hashes(part.terms).to_numpy(zero_copy_only=False).view(np.uint64)
         total = np.sum((found ^ (found >> np.uint64(29))) * _ODD, dtype=np.uint64)
         return int(total >> np.uint64(2)) + _HASHED
 
     def of(self, part: Part, number: int, splits: Any, started: float) -> Iterator[pa.RecordBatch]:
-        """The blocks of a part, its report last."""
+        """Yield the blocks of a part, its report last."""
         terms = part.terms
         hashes = self._hashes(terms).to_numpy(zero_copy_only=False)
-        for bucket, places in by_bucket(hashes, self._buckets):
+        for bucket, places in row_groups(np.mod(hashes, self._buckets)):  # as `pmod` of Spark
             texts = terms.take(pa.array(places))
-            local = pa.array(places.astype(np.uint32))
-            payload = packed({"local": local, "term": texts, "hash": pa.array(hashes[places])})
-            yield block(number, TERMS, bucket, len(places), payload)
+            for part_of_bucket in cut(texts):
+                chosen = places[part_of_bucket]
+                columns = {
+                    "local": pa.array(chosen.astype(np.uint32)),
+                    "term": texts[part_of_bucket],
+                    "hash": pa.array(hashes[chosen]),
+                }
+                yield block(number, TERMS, bucket, len(chosen), serialize(columns))
         counts = {}
         for name, columns in part.facts.items():
             relation = self._mark + name
             counts[relation] = (len(columns), len(columns[0]) if columns else 1)
-            for start in range(0, counts[relation][1], _BLOCK):
+            for start in range(0, counts[relation][1], MOST_ROWS):
                 piece = {
-                    f"arg{place}": pa.array(column[start : start + _BLOCK])
+                    f"arg{place}": pa.array(column[start : start + MOST_ROWS])
                     for place, column in enumerate(columns)
                 }
-                size = min(_BLOCK, counts[relation][1] - start)
-                yield block(number, FACTS, -1, size, packed(piece, relation))
+                size = min(MOST_ROWS, counts[relation][1] - start)
+                yield block(number, FACTS, -1, size, serialize(piece, relation))
         report = {
             "part": number,
             "splits": splits,
@@ -111,11 +117,11 @@ class Blocks:
             "skipped": part.skipped,
             "samples": part.samples,
             "prefixes": dict(part.prefixes),
-            "error": _told(part.error),
+            "error": _picklable(part.error),
             "failed": part.failed,
             "seconds": time.perf_counter() - started,
             "notices": part.notices,
-            # What is deleted has no effect anyway.
+            # Deleted facts have no effect, so their vocabulary causes no warnings.
             "vocabulary": ({}, [], []) if self._mark else part.vocabulary,
         }
         yield block(
@@ -123,26 +129,12 @@ class Blocks:
         )
 
 
-def by_bucket(hashes: Numbers, buckets: int) -> Iterator[tuple[int, Numbers]]:
-    """The places of terms by the bucket of their hash.
-
-    >>> [(bucket, places.tolist()) for bucket, places in by_bucket(np.array([4, 3, -1]), 2)]
-    [(0, [0]), (1, [1, 2])]
-    """
-    if not len(hashes):
-        return
-    bucket = np.mod(hashes, buckets)  # as `pmod` of Spark
-    order = np.argsort(bucket, kind="stable")
-    found, starts = np.unique(bucket[order], return_index=True)
-    yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True)
-
-
 def parse_files(
     session: SparkSession, groups: Sequence[Sequence[Any]], blocks: Blocks, first: int
 ) -> DataFrame:
-    """Files that tasks can open themselves: each group of splits is a part, read by one task.
+    """Parse files that tasks can open: each group of splits is a part, read by one task.
 
-    Parts are numbered from `first` on.
+    Parts are numbered from `first`.
     """
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -159,10 +151,10 @@ def parse_files(
 def parse_lines(
     session: SparkSession, paths: Sequence[str], split_of: SplitOf, blocks: Blocks, first: int
 ) -> DataFrame:
-    """Files of lines that only Spark can open: each partition of them is a part.
+    """Parse files of lines that only Spark can open: each partition is a part.
 
-    Spark cuts them, decompresses them and gives their lines; `split_of` makes a split of a path
-    and a place.
+    Spark splits and decompresses the files and yields their lines; `split_of` creates a split from
+    a path and an offset.
     """
     frame = (
         session.read.option("lineSep", "\n")
@@ -188,7 +180,7 @@ def parse_lines(
 def parse_documents(
     session: SparkSession, paths: Sequence[str], split_of: SplitOf, blocks: Blocks, first: int
 ) -> DataFrame:
-    """Documents that only Spark can open, and that are not cut: up to 2 GB each."""
+    """Parse documents that only Spark can open and that are not split: up to 2 GB each."""
     frame = (
         session.read.format("binaryFile")
         .load(list(paths))
@@ -215,11 +207,11 @@ def parse_documents(
 
 
 def parse_frame(frame: DataFrame, name: str, scope: str, blocks: Blocks) -> DataFrame:
-    """Rows of a DataFrame: each partition is a part.
+    """Parse rows of a DataFrame: each partition is a part.
 
-    The rows of a frame may come in another order when it is computed again, and must get the same
-    numbers. So the terms of a part are put in order, and a part is known by a hash of its terms:
-    parts with the same terms give them the same numbers.
+    A recomputed frame may yield its rows in another order, but its terms must be numbered as
+    before. So the terms of a part are sorted, and a part is identified by a hash of its terms:
+    parts with the same terms number them identically.
     """
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -234,7 +226,7 @@ def parse_frame(frame: DataFrame, name: str, scope: str, blocks: Blocks) -> Data
 
 
 def parse_here(session: SparkSession, part: Part, blocks: Blocks, number: int) -> DataFrame:
-    """A part that the driver has."""
+    """Parse a part that the driver holds."""
     batches = list(blocks.of(part, number, [], time.perf_counter()))
     return session.createDataFrame(pa.Table.from_batches(batches, ARROW))
 
@@ -248,7 +240,7 @@ def _put_in_order(part: Part) -> None:
 
 
 class _Runs:
-    """The lines of a partition by the split that they belong to."""
+    """Groups the lines of a partition by split."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], split_of: SplitOf) -> None:
         self._pieces = self._cut(batches)
@@ -288,7 +280,7 @@ class _Runs:
 
 
 def _changes(keys: pa.RecordBatch) -> list[int]:
-    """Where a row differs from the one before."""
+    """Return the positions at which a row differs from the previous one."""
     places: set[int] = set()
     for column in keys.columns:
         before, after = column.slice(0, len(keys) - 1), column.slice(1)
@@ -297,8 +289,8 @@ def _changes(keys: pa.RecordBatch) -> list[int]:
     return sorted(places)
 
 
-def _told(error: Any) -> Any:
-    """An error as a value that every process can read."""
+def _picklable(error: Any) -> Any:
+    """Convert an error to a value that every process can unpickle."""
     if error is None:
         return None
     kind = "failed" if error.exit_status == 1 else "invalid"

@@ -1,6 +1,6 @@
-"""Builds a Spark session that starts anywhere: without Java installed, without a network, quietly.
+"""Build a Spark session that starts anywhere: without Java, without a network, and quietly.
 
-Who has a session already passes it to Corollary instead; nothing here is needed then.
+Callers with a session of their own pass it to Corollary instead, and do not need this module.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from corollary.errors import OperationFailed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Plans are run as they are: adaptive execution makes a job of each exchange, to look at what it
-# wrote, and the exchanges of this engine know their partitions.
+# Adaptive execution is off: it runs each exchange as a job to inspect its output, but the exchanges
+# of this engine already know their partitions.
 STEADY = {"spark.sql.adaptive.enabled": "false"}
 
 
 class _Process:
-    """Whether Spark belongs to the process that this one was forked from.
+    """Detects that Spark belongs to the process that this one was forked from.
 
-    Both would talk over the same connection to Java, and read each other's answers.
+    Both would share one connection to Java, and read each other's responses.
     """
 
     inherited = False
@@ -48,9 +48,9 @@ def build_session(
     application: str = "corollary",
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark, or return the session that runs in this process already.
+    """Start Spark, or return the session that already runs in this process.
 
-    `config` has the last word over the settings made here.
+    `config` overrides the settings made here.
 
     >>> session = build_session("local[1]")
     >>> session.range(10).count()
@@ -73,7 +73,7 @@ def build_session(
             "the parent of this process has started Spark, which a forked child cannot use",
             "start Spark in the child only, or start children by spawn instead of fork",
         )
-    if SparkContext._gateway is None:  # the Java process that outlives a session is not there yet
+    if SparkContext._gateway is None:  # the Java process, which outlives sessions, is not running
         _prepare_environment(master)
     builder = SparkSession.builder.master(master).appName(application)
     for key, value in (_settings(master) | dict(config or {})).items():
@@ -84,7 +84,7 @@ def build_session(
 
 
 def _prepare_environment(master: str) -> None:
-    """Set what Spark's launcher reads from the environment, where its own choice would be wrong."""
+    """Set environment variables of Spark's launcher where its own defaults would be wrong."""
     java = find_java()
     spark_would_find_it = java.origin == "JAVA_HOME" or (
         java.origin == "PATH" and not os.environ.get("JAVA_HOME")
@@ -92,16 +92,16 @@ def _prepare_environment(master: str) -> None:
     if not spark_would_find_it:
         os.environ["JAVA_HOME"] = str(java.home)
     if _cores(master) is not None:
-        # Else workers run whatever `python3` is on the PATH, which may lack our packages ...
+        # By default workers run the `python3` on the PATH, which may lack our packages ...
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        # ... and Spark looks up the host's name, which fails on a machine without a network.
+        # ... and Spark resolves the host's name, which fails on a machine without a network.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
 def _settings(master: str) -> dict[str, str]:
     log_settings = Path(str(files("corollary.engines.spark") / "log4j2.properties"))
     settings = {
-        # Java options of the user come after these "default" ones, and win.
+        # Java options of the user come after these "default" ones and override them.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={log_settings.as_uri()}",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.enabled": "false",
@@ -118,14 +118,14 @@ def _settings(master: str) -> dict[str, str]:
 
 
 def _cores(master: str) -> int | None:
-    """Cores that a master on this machine uses; None for a cluster, which may be anything."""
+    """Return the cores that a local master uses; None for a cluster, whose size is unknown."""
     if match := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]", master):
         return int(match[1]) * int(match[2])
     match = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?", master)
     if match is None:
         return None
     if match[1] == "*":
-        # Java counts the processors that this process may use; not every system tells them.
+        # Java counts the processors available to this process; not every system exposes them.
         return (
             len(os.sched_getaffinity(0))
             if hasattr(os, "sched_getaffinity")

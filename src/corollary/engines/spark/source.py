@@ -1,6 +1,6 @@
-"""`spark.read.format("rdf")` and `frame.write.format("rdf")`: the side that Spark sees.
+"""The data source behind `spark.read.format("rdf")` and `frame.write.format("rdf")`.
 
-How RDF is read and written is not known here: `knowledge_base.spark.source` fills it in.
+This module implements Spark's interfaces; `knowledge_base.spark.source` reads and writes RDF.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 
 COLUMNS = ("subject", "predicate", "object")
 _SCHEMA = ", ".join(f"{name} string" for name in COLUMNS)
-_ROWS = 1 << 20  # in a file, about 150 MB
+_ROWS = 1 << 20  # rows of a file, about 150 MB
 
 Options = Mapping[str, str]
 Read = Callable[[Any, Options], Iterator[pa.RecordBatch]]
@@ -33,18 +33,18 @@ Write = Callable[[Path, pa.Table], None]
 
 
 class TripleSource(DataSource):
-    """Triples as rows of subject, predicate and object, written as N-Triples writes them."""
+    """Triples as rows of subject, predicate and object in the syntax of N-Triples."""
 
     def schema(self) -> str:
-        """The columns."""
+        """Return the schema of the rows."""
         return _SCHEMA
 
     def reader(self, schema: Any) -> DataSourceReader:
-        """Reads files."""
+        """Create a reader of files."""
         return _Reader(self.splits(self.options), _plain(self.options), self.read)
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
-        """Writes a folder of files."""
+        """Create a writer of a folder of files."""
         names = [field.name for field in schema.fields]
         return _Writer(
             self.folder(self.options, names), overwrite, self.suffix(self.options), self.write
@@ -52,20 +52,20 @@ class TripleSource(DataSource):
 
     @abstractmethod
     def splits(self, options: Options) -> Sequence[Sequence[Any]]:
-        """What each task reads."""
+        """Assign splits to tasks."""
 
     @abstractmethod
     def folder(self, options: Options, names: list[str]) -> Path:
-        """Where to write a frame with these columns."""
+        """Return the folder for a frame with these columns."""
 
     @abstractmethod
     def suffix(self, options: Options) -> str:
-        """How the names of files end."""
+        """Return the suffix of file names."""
 
     @staticmethod
     @abstractmethod
     def read(splits: Any, options: Options) -> Iterator[pa.RecordBatch]:
-        """The rows of splits."""
+        """Read the rows of splits."""
 
     @staticmethod
     @abstractmethod
@@ -74,7 +74,7 @@ class TripleSource(DataSource):
 
 
 def _plain(options: Options) -> Options:
-    """Options whose names are in lower case, as Spark does not tell cases apart."""
+    """Convert option names to lower case; Spark's options are case-insensitive."""
     return {name.lower(): value for name, value in options.items()}
 
 
@@ -91,13 +91,13 @@ class _Reader(DataSourceReader):
 
 @dataclass
 class _Done(WriterCommitMessage):
-    """The files that a task has written, under names that nobody reads."""
+    """The hidden files that a task has written."""
 
     files: list[str]
 
 
 class _Writer(DataSourceArrowWriter):
-    """Tasks write hidden files, which get their names when all of them are there."""
+    """Writes hidden files in tasks, and renames them when all tasks have finished."""
 
     def __init__(self, folder: Path, overwrite: bool, suffix: str, write: Write) -> None:
         self._folder, self._overwrite, self._suffix = folder, overwrite, suffix

@@ -1,13 +1,14 @@
-"""Structured Streaming over a folder: files that come, in batches that have numbers.
+"""Structured Streaming over a folder: new files in numbered batches.
 
-Spark writes down which files a batch has before it is worked on. After a failure or a restart the
-same batch comes again, under the same number, with the same files.
+Spark records the files of a batch before it is processed. After a failure or a restart it repeats
+the same batch, with the same number and the same files.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,16 +17,25 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from corollary.engines.spark.failures import said, told
+from corollary.engines.spark.failures import java_messages, user_error
 from corollary.engines.spark.local import address
 
 _SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 
-Apply = Callable[[list[Path], int], None]  # files in the order in which they came, the number
+Apply = Callable[[list[Path], int], None]  # files in the order of arrival, number of the batch
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When a stream lists the folder, and how many files it processes at once."""
+
+    seconds: float = 1.0
+    once: bool = False  # stop when all files that exist now are processed
+    most: int = 1000  # maximum files of a batch
 
 
 class Watch:
-    """A folder that is watched."""
+    """A stream of the files of one folder."""
 
     def __init__(
         self,
@@ -33,48 +43,45 @@ class Watch:
         folder: Path,
         checkpoint: Path,
         apply: Apply,
-        *,
-        seconds: float,
-        once: bool,
-        most: int,
+        trigger: Trigger,
     ) -> None:
-        """Begin. With `once`, end when all files that are there now are done."""
+        """Start the stream."""
         self._apply = apply
         self._checkpoint = checkpoint
         self._error: BaseException | None = None
         frame = (
             session.readStream.format("binaryFile")
             .schema(_SCHEMA)
-            .option("maxFilesPerTrigger", most)
+            .option("maxFilesPerTrigger", trigger.most)
             .load(address(folder))
             .select("path", "modificationTime")
         )
         writer = frame.writeStream.foreachBatch(self._batch).option(
             "checkpointLocation", address(checkpoint)
         )
-        if once:
+        if trigger.once:
             writer = writer.trigger(availableNow=True)
         else:
-            writer = writer.trigger(processingTime=f"{seconds:g} seconds")
+            writer = writer.trigger(processingTime=f"{trigger.seconds:g} seconds")
         self.query: StreamingQuery = writer.start()
 
     @property
     def identity(self) -> str:
-        """What tells this stream apart from all others, restarts included."""
+        """The id of this stream, unique and stable across restarts."""
         text = (self._checkpoint / "metadata").read_text("utf-8")
         return str(json.loads(text)["id"])
 
     def wait(self) -> None:
-        """Go on until there is nothing to do, or someone stops the query."""
+        """Block until all files are processed (`once`) or the query is stopped."""
         try:
             self.query.awaitTermination()
         except (PySparkException, Py4JError) as error:
             if self._error is not None:
                 raise self._error from None
-            raise told("the stream", said(error)) from None
+            raise user_error("the stream", java_messages(error)) from None
 
     def stop(self) -> None:
-        """End the query; a batch that is being worked on comes again the next time."""
+        """Stop the query; the batch in progress is repeated on the next start."""
         self.query.stop()
 
     def _batch(self, frame: DataFrame, number: int) -> None:

@@ -1,8 +1,8 @@
-"""Π[Ip, In : Δp, Δn] as clauses over operands: one clause for each way in which Δ may enter.
+"""Translate Π[Ip, In : Δp, Δn] to clauses over operands: one per position at which Δ may enter.
 
-An operand is a set of facts under a letter; an atom that reads it is an atom of that letter's
-relations. What only the driver can tell is relations too: the groups of aggregates, which it makes
-before, and the values for which filters hold, which tasks ask it for.
+An operand is a set of facts named by a letter; an atom that reads it is an atom over that letter's
+relations. Data that only the driver can provide also becomes relations: the groups of aggregates,
+which it computes first, and the terms that satisfy filters, for which tasks emit queries.
 """
 
 from __future__ import annotations
@@ -20,127 +20,138 @@ from corollary.core.compile import (
     Pattern,
 )
 from corollary.core.expressions import holds
-from corollary.engines.spark.answers import Asked
-from corollary.engines.spark.base import Workspace
+from corollary.engines.spark.answers import TermQuery
+from corollary.engines.spark.base import SparkRun
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.filters import Column, compared
+from corollary.engines.spark.filters import Column, compared_variables
 from corollary.engines.spark.packing import NONE, Key
-from corollary.engines.spark.plan import ASKED, AUXILIARY, AtomOf, Clause, Plan, Planner, Source
+from corollary.engines.spark.plan import (
+    AUXILIARY,
+    QUERIES,
+    Clause,
+    Plan,
+    Planner,
+    Source,
+    SourceAtom,
+)
 from corollary.engines.spark.tuning import tuning
 from corollary.lang.stratify import Predicate
 
-_FRESH = 1 << 16  # variables that a rule does not have are numbered from here on
+_FRESH = 1 << 16  # first number of variables that do not occur in a rule
 
 
-class Question(Enum):
-    """What is asked about terms, if no condition is."""
+class TermAspect(Enum):
+    """The subject of a query about terms without a condition."""
 
     VALUE = "which value it has"
-    TOLD = "what it is, so that tasks can compare it"
+    TEXT = "what it is, so that tasks can compare it"
 
 
-VALUE, TOLD = Question
+VALUE, TEXT = TermAspect
 
-Reading = tuple[list[AtomOf], list[AtomOf], list[AtomOf]]  # positive, absent, present
+Reading = tuple[list[SourceAtom], list[SourceAtom], list[SourceAtom]]  # positive, absent, present
 
 
 @dataclass
 class Translation:
-    """Clauses of rules in a plan, and the facts that their letters stand for."""
+    """Clauses of rules in a plan, and the facts that their letters denote."""
 
-    workspace: Workspace
+    run: SparkRun
     operands: Mapping[str, SparkFacts]
     recursive: Sequence[CompiledRule] = ()  # rules whose heads are facts of `f`
-    tiny: int | None = None
-    asked: dict[Key, Asked] = field(default_factory=dict)
-    compared: set[Column] = field(default_factory=set)  # whose terms filters compare
+    queries: dict[Key, TermQuery] = field(default_factory=dict)
+    compared: set[Column] = field(default_factory=set)  # columns whose terms filters compare
     groups: Mapping[Grouping, Predicate] = field(default_factory=dict)  # facts of `g`
-    replicated: Collection[Predicate] = ()  # predicates whose facts every task has
+    replicated: Collection[Predicate] = ()  # predicates whose facts are replicated to all tasks
 
     def __post_init__(self) -> None:
-        self.plan = Plan(self.workspace.type_id)
+        self.plan = Plan(self.run.type_id)
         derived = {self.source("f", rule.head) for rule in self.recursive}
         wide = any(p.wide for r in self.recursive for p in (r.head, *r.body))
-        if wide:  # any of them may be derived as another one
+        if wide:  # any of them may be derived through another one
             derived |= {self.source("f", p) for r in self.recursive for p in r.body}
         self._sizes: dict[Source, int] = {}
         replicated = {
             key
-            for key in (self.workspace.key(p, 0)[:3] for p in self.replicated)
+            for key in (self.run.key(p, 0)[:3] for p in self.replicated)
             if self._is_replicated(key)
         }
         self.planner = Planner(
-            self.plan, self._size, tiny=self.tiny, derived=derived, replicated=replicated
+            self.plan,
+            self._size,
+            broadcast_limit=self.run.options.tiny,
+            derived=derived,
+            replicated=replicated,
         )
-        self._questions: dict[CompiledExpression | Question, Key] = {}
-        self._asking: set[tuple[Key, Source, int]] = set()
+        self._query_keys: dict[CompiledExpression | TermAspect, Key] = {}
+        self._asking_atoms: set[tuple[Key, Source, int]] = set()
         for rule in self.recursive:
-            home = self.source("f", rule.head)
-            if wide and home.key[0] == 0:
-                home = self.plan.wide("f")[1]
-            self.plan.homes[home] = self.plan.place(home, 0)
+            primary = self.source("f", rule.head)
+            if wide and primary.key[0] == 0:
+                primary = self.plan.wide("f")[1]
+            self.plan.primary[primary] = self.plan.place(primary, 0)
 
     def _is_replicated(self, relation: tuple[int, ...]) -> bool:
-        """Whether every task may have the facts of a relation, in each of the operands."""
-        most = max(
+        """Whether the facts of a relation may be replicated, in each of the operands."""
+        largest = max(
             (
                 sum(n for key, n in self._counts_of(facts).items() if key[:3] == relation)
                 for facts in self.operands.values()
             ),
             default=0,
         )
-        return most <= tuning.replicated_facts_limit
+        return largest <= tuning.replicated_facts_limit
 
     def source(self, letter: str, pattern: Pattern) -> Source:
-        """What an atom reads."""
-        return Source(letter, self.workspace.key(pattern.predicate, len(pattern.arguments)))
+        """Return the source that an atom reads."""
+        return Source(letter, self.run.key(pattern.predicate, len(pattern.arguments)))
 
-    def atom(self, letter: str, pattern: Pattern) -> AtomOf:
-        return AtomOf(self.source(letter, pattern), pattern.arguments)
+    def atom(self, letter: str, pattern: Pattern) -> SourceAtom:
+        return SourceAtom(self.source(letter, pattern), pattern.arguments)
 
-    def atoms(self, letter: str, patterns: Sequence[Pattern]) -> list[AtomOf]:
+    def atoms(self, letter: str, patterns: Sequence[Pattern]) -> list[SourceAtom]:
         return [self.atom(letter, pattern) for pattern in patterns]
 
     def _size(self, source: Source) -> int:
-        found = self._sizes.get(source)
-        if found is None:
+        size = self._sizes.get(source)
+        if size is None:
             facts = self.operands.get(source.operand)
-            found = 1 << 40 if source.operand == AUXILIARY else 0
+            size = 1 << 40 if source.operand == AUXILIARY else 0
             if facts is not None:
-                found = self._count(facts, source.key)
-            self._sizes[source] = found
-        return found
+                size = self._count(facts, source.key)
+            self._sizes[source] = size
+        return size
 
     def _count(self, facts: SparkFacts, key: Key) -> int:
         counts = self._counts_of(facts)
         if key[0] == 0 and key[1] == NONE:
             return sum(n for k, n in counts.items() if k[0] == 0)
-        if key[0] == 0 and key[1] == self.workspace.type_id and key[2] == NONE:
+        if key[0] == 0 and key[1] == self.run.type_id and key[2] == NONE:
             return sum(n for k, n in counts.items() if k[0] == 0 and k[2] != NONE)
         return counts.get(key, 0)
 
     def _counts_of(self, facts: SparkFacts) -> dict[Key, int]:
         counts = self._counts.get(id(facts))
         if counts is None:
-            counts = self._counts[id(facts)] = counted_by_key(facts)
+            counts = self._counts[id(facts)] = facts.counts_by_key()
         return counts
 
     _counts: dict[int, dict[Key, int]] = field(default_factory=dict)
 
     # -- rules -----------------------------------------------------------------------------------
 
-    def add(self, rule: CompiledRule, head: AtomOf, reading: Reading) -> None:
-        """One reading of a rule."""
+    def add(self, rule: CompiledRule, head: SourceAtom, reading: Reading) -> None:
+        """Add the clause of one reading of a rule."""
         positive, absent, present = reading
         body = list(positive)
         for grouping in rule.groupings:
-            key = self.workspace.key(self.groups[grouping], len(grouping.outer))
-            body.append(AtomOf(Source("g", key), grouping.outer))
+            key = self.run.key(self.groups[grouping], len(grouping.outer))
+            body.append(SourceAtom(Source("g", key), grouping.outer))
         body += [self._projected(atom, rule.bound) for atom in present]
         if any(
             self._size(a.source) == 0
             and a.source.operand in self.operands
-            and a.source not in self.planner._derived
+            and a.source not in self.planner.derived
             for a in body
         ):
             return  # nothing to read
@@ -149,91 +160,81 @@ class Translation:
         for number, condition in enumerate(rule.conditions):
             match condition.expression, condition.variables:
                 case _, ():
-                    if not holds(condition.expression, {}, 1, self.workspace.dictionary)[0]:
+                    if not holds(condition.expression, {}, 1, self.run.dictionary)[0]:
                         return
                 case ("sameValue", (int(one), int(two))), _ if one != two:
-                    # both have the value that is a variable of its own
+                    # both share a value, which gets a variable of its own
                     value = _FRESH + number
-                    body += [self._known_of(v, body, VALUE, value) for v in (one, two)]
+                    body += [self._query_atom(v, body, VALUE, value) for v in (one, two)]
                 case _, (variable,):
-                    question = condition.renumbered({variable: 0}).expression
-                    body.append(self._known_of(variable, body, question))
+                    expression = condition.renumbered({variable: 0}).expression
+                    body.append(self._query_atom(variable, body, expression))
                 case _:
                     conditions.append(condition)
-        for variable in compared(conditions):
+        for variable in compared_variables(conditions):
             atoms = [a for a in body if variable in a.variables]
-            asker = min(atoms, key=lambda a: (self._is_derived(a), self._size(a.source)))
-            if self._is_derived(asker):
-                # Of a rule that compares all literals with some, none is asked for if there are
-                # none of these.
+            asking_atom = min(atoms, key=lambda a: (self._is_derived(a), self._size(a.source)))
+            if self._is_derived(asking_atom):
+                # If a rule compares all literals with some, and these are empty, no query is
+                # emitted.
                 others = [
                     self._projected(a, 0)
                     for a in positive
-                    if a is not asker and not {*a.variables} & {*asker.variables}
+                    if a is not asking_atom and not {*a.variables} & {*asking_atom.variables}
                 ]
-                body.append(self._known_of(variable, body, TOLD, given=others))
+                body.append(self._query_atom(variable, body, TEXT, guards=others))
             else:
-                self.compared.add((asker.source, asker.arguments.index(variable)))
+                self.compared.add((asking_atom.source, asking_atom.arguments.index(variable)))
         self.planner.add(Clause(head, tuple(body), tuple(negated), rule.bound, tuple(conditions)))
 
-    def _is_derived(self, atom: AtomOf) -> bool:
-        return atom.source in self.planner._derived
+    def _is_derived(self, atom: SourceAtom) -> bool:
+        return atom.source in self.planner.derived
 
-    def _known_of(
+    def _query_atom(
         self,
         variable: int,
-        body: Sequence[AtomOf],
-        question: CompiledExpression | Question,
+        body: Sequence[SourceAtom],
+        aspect: CompiledExpression | TermAspect,
         value: int = -1,
-        given: Sequence[AtomOf] = (),
-    ) -> AtomOf:
-        """What the driver knows of a term: that a condition holds, its value, or its text.
+        guards: Sequence[SourceAtom] = (),
+    ) -> SourceAtom:
+        """Create an atom for a query about a term: does a condition hold, its value, or its text.
 
-        It is asked for all terms that an atom of the body may have there, where others match too
-        that are `given`; rules with the same question share the answers.
+        The query covers all terms that an atom of the body may bind there if the `guards` match
+        too; rules with the same aspect share the results.
         """
-        key = self._questions.get(question)
+        key = self._query_keys.get(aspect)
         if key is None:
-            key = self._questions[question] = (len(self.asked) + 1, NONE, NONE, 1)
-            answers = Source("k", (*key[:3], 2 if question is VALUE else 1))
-            self.planner._derived.add(answers)
-            self._sizes[answers] = 1 << 40
-            condition = None if isinstance(question, Question) else question
-            self.asked[key] = Asked(answers, condition, question is TOLD)
+            key = self._query_keys[aspect] = (len(self.queries) + 1, NONE, NONE, 1)
+            results = Source("k", (*key[:3], 2 if aspect is VALUE else 1))
+            self.planner.derived.add(results)
+            self._sizes[results] = 1 << 40
+            condition = None if isinstance(aspect, TermAspect) else aspect
+            self.queries[key] = TermQuery(results, condition, aspect is TEXT)
         atoms = [a for a in body if variable in a.variables and a.source.operand != "k"]
-        asker = min(atoms, key=lambda a: self._size(a.source))
-        place = (key, asker.source, asker.arguments.index(variable))
-        if given or place not in self._asking:
-            if not given:
-                self._asking.add(place)
-            asking = AtomOf(Source(ASKED, key), (variable,))
-            clause = Clause(asking, (asker, *given), (), _FRESH)
-            self.planner.add(clause, final=False, cut=True)
-        arguments = (variable, value) if question is VALUE else (variable,)
-        return AtomOf(self.asked[key].answers, arguments)
+        asking_atom = min(atoms, key=lambda a: self._size(a.source))
+        asking_place = (key, asking_atom.source, asking_atom.arguments.index(variable))
+        if guards or asking_place not in self._asking_atoms:
+            if not guards:
+                self._asking_atoms.add(asking_place)
+            query_atom = SourceAtom(Source(QUERIES, key), (variable,))
+            clause = Clause(query_atom, (asking_atom, *guards), (), _FRESH)
+            self.planner.add(clause, auxiliary=True)
+        arguments = (variable, value) if aspect is VALUE else (variable,)
+        return SourceAtom(self.queries[key].answers, arguments)
 
-    def _projected(self, atom: AtomOf, bound: int) -> AtomOf:
-        """An atom that need only match somehow: its variables that the rule binds."""
-        found = self.planner._aux(sorted(v for v in atom.variables if v < bound))
+    def _projected(self, atom: SourceAtom, bound: int) -> SourceAtom:
+        """Project an atom of which any match suffices to its variables that the rule binds."""
+        auxiliary_atom = self.planner.new_auxiliary(sorted(v for v in atom.variables if v < bound))
         numbered = max((*atom.variables, bound - 1)) + 1
-        self.planner.add(Clause(found, (atom,), (), numbered), final=False, cut=True)
-        return found
-
-
-def counted_by_key(facts: SparkFacts) -> dict[Key, int]:
-    """How many facts of each predicate there are, at most."""
-    workspace = facts.workspace
-    counts = {key: len(rows) for key, rows in workspace.packed(facts.small).items()}
-    if facts.base is not None:
-        for key, predicate in facts.base.keys().items():
-            counts[key] = counts.get(key, 0) + facts.base.counts[predicate]
-    return counts
+        self.planner.add(Clause(auxiliary_atom, (atom,), (), numbered), auxiliary=True)
+        return auxiliary_atom
 
 
 def delta_readings(
     translation: Translation, rule: CompiledRule, *, delta: bool, negative_delta: bool
 ) -> Iterator[Reading]:
-    """The ways to read a rule in Π[f, n : d, e]; no instance is found by two of them.
+    """Yield the readings of a rule in Π[f, n : d, e]; each instance is derived by one reading.
 
     `o` is Ip − Δp, `b` is In ∪ Δn.
     """
@@ -257,7 +258,7 @@ def delta_readings(
 def body_readings(
     translation: Translation, rule: CompiledRule, *, unproved: bool, several: bool
 ) -> Iterator[Reading]:
-    """The body in `f`; or exactly one of its facts (at least two if `several`) in `p` only."""
+    """Read the body in `f`; or exactly one of its facts (at least two if `several`) only in `p`."""
     t = translation
     absent = t.atoms("n", rule.negated)
     if not unproved:

@@ -1,4 +1,4 @@
-"""The thresholds that choose between the driver and tasks of Spark."""
+"""The thresholds that divide work between Spark's driver and its tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corollary.core.tuning import register, threshold
 
 @dataclass
 class SparkThresholds:
-    """Sizes at which Spark's driver hands work to tasks, or broadcasts what they need."""
+    """Sizes up to which the driver evaluates work itself, or broadcasts data to tasks."""
 
     driver_facts_limit: int = threshold(
         250_000, "facts", "of a set that the driver keeps: some MB, and less time than a few jobs"
@@ -24,7 +24,7 @@ class SparkThresholds:
     replicated_facts_limit: int = threshold(
         5_000_000,
         "facts",
-        # As `task_edges_limit`: 8 bytes each, and as much for their index.
+        # Like `task_edges_limit`: 8 bytes each, and the same for their index.
         "of a relation of a schema that every task has, even if rules derive it",
     )
     driver_finish_facts_limit: int = threshold(
@@ -36,7 +36,7 @@ class SparkThresholds:
     driver_terms_limit: int = threshold(
         20_000, "terms", "that the driver compares itself where the others are in a table"
     )
-    driver_literals_limit: int = threshold(100_000, "literals", "that the driver looks at")
+    driver_literals_limit: int = threshold(100_000, "literals", "that the driver compares")
     lookup_keys_limit: int = threshold(
         1_000_000, "keys", "of one look-up: with more, a plan of local steps takes less time"
     )

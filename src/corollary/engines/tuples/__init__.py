@@ -4,6 +4,6 @@ The columnar engine evaluates a rule over whole relations: a rule costs tens of 
 if it has nothing to do, and a million facts cost little more. An ontology is the opposite case:
 hundreds of rules over thousands of relations with a few facts each, and changes of a few triples.
 Here one interpreter, compiled once, matches each new fact with the atoms that it can unify with
-(`kernel`). Rules are arrays of numbers (`program`), as they were written: nothing is specialized.
-`index` owns the arrays, and `knowledge_base.tuples` maintains a materialization with them.
+(`kernel`). The original rules are arrays of numbers (`program`); nothing is specialized.
+`index` owns the arrays, and `reasoning.tuples` maintains a materialization with them.
 """

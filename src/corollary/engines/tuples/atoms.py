@@ -1,4 +1,4 @@
-"""What an atom of a rule reads, in compiled code: a fact, or a group of an index."""
+"""Compiled lookups for an atom of a rule: a fact, or a group of an index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find_ground_row(control: int, atom: int) -> int:
 
 @compiled
 def bound_arguments(control: int, atom: int, bound: int) -> int:
-    """Which arguments of an atom are constants or bound, as bits."""
+    """A bit mask of the arguments of an atom that are constants or bound variables."""
     place = load64(control, at.ATOMS) + 8 * at.ATOM_WIDTH * atom
     found = 0
     for position in range(load64(place, 1)):

@@ -1,4 +1,4 @@
-"""The compiled heap of candidates for overdeletion: the least number is taken first."""
+"""A compiled min-heap of candidates for overdeletion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corollary.engines.tuples import layout as at
 
 @compiled
 def push_candidate(control: int, entry: int) -> None:
-    """Add an entry; there is room for it."""
+    """Add an entry; the heap must have room for it."""
     heap, place = load64(control, at.HEAP), load64(control, at.HEAP_COUNT)
     store64(control, at.HEAP_COUNT, place + 1)
     while place > 0:
@@ -24,7 +24,7 @@ def push_candidate(control: int, entry: int) -> None:
 
 @compiled
 def pop_candidate(control: int) -> int:
-    """Remove the least entry; there is one."""
+    """Remove the least entry; the heap must not be empty."""
     heap, count = load64(control, at.HEAP), load64(control, at.HEAP_COUNT) - 1
     least, entry = load64(heap, 0), load64(heap, count)
     store64(control, at.HEAP_COUNT, count)

@@ -1,8 +1,8 @@
-"""`TupleIndex`: facts in a hash table with indexes, and the rules that run over them.
+"""`TupleIndex`: facts in a hash table with indexes, and the rules evaluated over them.
 
-Facts are numbered in the order in which they come, and keep their numbers when they are deleted:
-an overdeleted fact that is derived again is the same fact, and indexes need not change. When more
-facts are dead than alive, all are numbered again.
+Facts are numbered in order of arrival and keep their numbers when they are deleted, so an
+overdeleted fact that is derived again is the same fact, and indexes do not change. When more facts
+are dead than alive, the index is rebuilt.
 """
 
 from __future__ import annotations
@@ -16,22 +16,26 @@ import numpy.typing as npt
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.engines.tuples import kernel, tables
 from corollary.engines.tuples import layout as at
-from corollary.engines.tuples.limits import DeletionTooExpensive
+from corollary.engines.tuples.limits import DeletionLimits, DeletionTooExpensive
 from corollary.engines.tuples.program import MAX_ATOMS, MAX_VARIABLES, Numbers, RuleProgram
 from corollary.engines.tuples.terms import TermTables, grown
 from corollary.engines.tuples.tuning import tuning
 
-Rows = npt.NDArray[np.uint32]  # a row a fact: relation, and three arguments
-Reserve = Callable[[int], None]  # bytes; may raise to refuse them
+Rows = npt.NDArray[np.uint32]  # one row per fact: relation, and three arguments
+Reserve = Callable[[int], None]  # bytes; may raise to reject the allocation
 OnSlice = Callable[["TupleIndex"], None]  # may raise to stop
 
-_ROW_BYTES = 16 + 1 + 4 + 4 + 4 + 8  # with flags, rank, places in both queues, and slots
+_ROW_BYTES = 16 + 1 + 4 + 4 + 4 + 8  # with flags, rank, entries in both queues, and slots
 _GROUP_BYTES = 32 + 8
+
+# The cost of a deletion is projected from a sample of the deleted facts.
+_SAMPLE = 8  # every 8th fact
+_WITH_CHECKS = 1.5  # checks take a third to a half of the steps of overdeletion
 
 
 @dataclass(frozen=True)
 class RuleChange:
-    """A change of rules: their new program, and the numbers of those that differ."""
+    """A change of rules: the new program, and the numbers of added and removed rules."""
 
     removed: Sequence[int]  # in the program before
     added: Sequence[int]  # in the new one
@@ -39,7 +43,7 @@ class RuleChange:
 
 
 class TupleIndex:
-    """Facts that rules are run over, each with flags; see `layout`."""
+    """Facts, each with flags (see `layout`), and the rules evaluated over them."""
 
     def __init__(
         self,
@@ -48,7 +52,7 @@ class TupleIndex:
         room: int = 0,
         reserve: Reserve | None = None,
     ) -> None:
-        """An empty index with room for some facts; `reserve` is asked before arrays are made."""
+        """An empty index with room for some facts; `reserve` is called before each allocation."""
         self._reserve = reserve or (lambda size: None)
         self._dictionary = dictionary
         self._control = np.zeros(at.SIZE, np.int64)
@@ -65,7 +69,7 @@ class TupleIndex:
         self._values = np.zeros(MAX_VARIABLES + 2, np.int64)
         self._levels = np.zeros((MAX_ATOMS + 2, at.LEVEL_WIDTH), np.int64)
         self._terms = TermTables(dictionary, self._control)
-        self._begun_at = 0
+        self._first_step = 0
         self._overdeleted = 0
         self.insertion_steps = 0  # of the last update
         self.alive = 0  # facts that hold, and those about values; since the last operation
@@ -80,7 +84,7 @@ class TupleIndex:
         self._grow_pool(8 * rows)
 
     def _use(self, program: RuleProgram) -> None:
-        """Run these rules from now on; the indexes that they need are there."""
+        """Replace the rules; the indexes that they need must exist."""
         self.program = program
         body = (program.relations, program.properties[0], program.classes[0])
         head = (program.heads, program.properties[1], program.classes[1])
@@ -116,15 +120,15 @@ class TupleIndex:
         self._terms.use(program)
         self._drop_live_lists()
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     @property
     def size(self) -> int:
-        """All facts, dead ones included."""
+        """All facts, including dead ones."""
         return int(self._control[at.ROW_COUNT])
 
     def count_alive(self) -> int:
-        """The facts that hold at this moment of a run, and those about values."""
+        """The facts that are alive at this point of a run, and the value facts."""
         return int(np.count_nonzero(self._flags[: self.size] & at.ALIVE))
 
     @property
@@ -134,13 +138,13 @@ class TupleIndex:
 
     @property
     def work(self) -> int:
-        """The steps so far: facts and groups looked at."""
+        """The steps so far: facts and groups examined."""
         return int(self._control[at.WORK])
 
     @property
     def run_steps(self) -> int:
         """The steps since the current operation began."""
-        return self.work - self._begun_at
+        return self.work - self._first_step
 
     @property
     def overdeleted(self) -> int:
@@ -155,7 +159,7 @@ class TupleIndex:
     # -- runs --------------------------------------------------------------------------------------
 
     def materialize(self, explicit: Rows, on_slice: OnSlice) -> None:
-        """Begin with explicit facts, and derive all that follows."""
+        """Load explicit facts, and derive all consequences."""
         self._terms.refresh()
         self._reset()
         self._add_values(queued=True)
@@ -164,10 +168,10 @@ class TupleIndex:
         self.alive = self.size
 
     def load(self, facts: Rows, explicit: Rows, schema: Rows, on_slice: OnSlice) -> None:
-        """Begin with facts that are known to be closed under the rules.
+        """Load facts that are closed under the rules.
 
-        What follows from the explicit facts of the schema is derived again, to find its ranks; all
-        other facts share the next rank. So most facts have a witness: the schema, and explicit
+        The consequences of the explicit schema are derived again, to rank them; all other facts
+        share the next rank. So most facts have a witness that consists of schema and explicit
         facts.
         """
         self.materialize(schema, on_slice)
@@ -178,9 +182,9 @@ class TupleIndex:
         self._index_facts()
 
     def with_program(self, program: RuleProgram, explicit: Rows) -> TupleIndex:
-        """This index, or another of the same facts, for rules that need more of it.
+        """This index, or a new one of the same facts if the rules need other indexes or relations.
 
-        `explicit` are facts of relations that the rules did not mention so far.
+        `explicit` are facts of relations that the previous rules did not mention.
         """
         if program.has_layout_of(self.program):
             self._use(program)
@@ -190,7 +194,7 @@ class TupleIndex:
     def compacted(
         self, program: RuleProgram | None = None, more_explicit: Rows | None = None
     ) -> TupleIndex:
-        """An index of the alive facts, with their ranks, and of more explicit ones."""
+        """A new index of the alive facts with their ranks, and of additional explicit facts."""
         size = self.size
         alive = np.flatnonzero(self._flags[:size] & at.ALIVE)
         alive = alive[np.argsort(self._ranks[alive], kind="stable")]
@@ -221,26 +225,29 @@ class TupleIndex:
         deleted: Rows,
         inserted: Rows,
         on_slice: OnSlice,
-        limit: int,
+        limits: DeletionLimits,
         rules: RuleChange | None = None,
     ) -> tuple[Rows, Rows]:
-        """Delete and insert explicit facts by DRed: the facts that went, and those that came.
+        """Delete and insert explicit facts by DRed; returns the deleted and inserted facts.
 
-        Rules may change as well; the index has what they need (`with_program`). The heads of rules
-        that are removed are candidates for overdeletion.
+        Rules may change as well; the index must support them (`with_program`). The heads of removed
+        rules are candidates for overdeletion.
 
-        `DeletionTooExpensive` if the deletion takes more steps than the limit; `rematerialize` then
-        gives the same result.
+        Raises `DeletionTooExpensive` if the deletion takes more steps than the limits allow;
+        `rematerialized` then gives the same result.
         """
         self._terms.refresh()
         self._reset()
-        stop = self.work + limit
+        stop = self.work + limits.blind
         control = self._control
         if rules is not None:
             for rule in rules.removed:
                 self._scan(at.OVERDELETE, rule, on_slice, stop - self.work)
             self._use(rules.program)
             self._terms.refresh()
+        if len(deleted) >= tuning.sampled_deletions_minimum:
+            limit = self._projected_limit(deleted, on_slice, limits)
+            stop = max(stop, self.work + limit)
         self._remove(deleted)
         self._run(at.OVERDELETE, on_slice, stop - self.work)
         marked = self._marked()
@@ -255,56 +262,53 @@ class TupleIndex:
             self._scan(at.INSERT, rule, on_slice, None)
         self._run(at.INSERT, on_slice, None)
         self.insertion_steps = self.work - deletion_end
-        came = self._queue[: control[at.QUEUE_TAIL]]
-        came = came[(self._flags[came] & at.MARKED) == 0]
-        went = marked[(self._flags[marked] & at.ALIVE) == 0]
+        gained = self._queue[: control[at.QUEUE_TAIL]]
+        gained = gained[(self._flags[gained] & at.MARKED) == 0]
+        lost = marked[(self._flags[marked] & at.ALIVE) == 0]
         self._flags[self._deleted[: control[at.DELETED_TAIL]]] &= ~np.uint8(at.MARKED | at.KEPT)
-        self.alive += len(came) - len(went)
-        return self._rows[went], self._visible(self._rows[came])
+        self.alive += len(gained) - len(lost)
+        return self._rows[lost], self._visible(self._rows[gained])
 
-    def rematerialize(
-        self,
-        deleted: Rows,
-        inserted: Rows,
-        on_slice: OnSlice,
-        rules: RuleChange | None = None,
-    ) -> tuple[Rows, Rows]:
-        """Derive everything again, after an update that was too much work; the same result."""
-        control = self._control
-        if rules is not None:
-            self._use(rules.program)
-            self._terms.refresh()
+    def _projected_limit(self, deleted: Rows, on_slice: OnSlice, limits: DeletionLimits) -> int:
+        """Overdelete a sample of facts; return the limit for the steps of the others.
+
+        The facts are sorted by relation, property and class, so the sample has its share of each.
+        Consequences overlap, so most projections are too high; expensive facts may be missing from
+        the sample, so the limit is a half higher.
+        """
+        start, control = self.work, self._control
+        self._remove(deleted[::_SAMPLE])
+        self._run(at.OVERDELETE, on_slice, int(limits.projected / (_SAMPLE * _WITH_CHECKS)))
+        projected = (self.work - start) * _SAMPLE * _WITH_CHECKS
+        # Facts that have a witness may lose it with the other deleted facts.
         marked = self._marked()
-        came = self._queue[: control[at.QUEUE_TAIL]]
-        flags = self._flags[: self.size]
-        flags[came[(flags[came] & at.MARKED) == 0]] &= ~np.uint8(at.ALIVE)
-        flags[marked] |= at.ALIVE
-        flags &= ~np.uint8(at.BEFORE)
-        flags[(flags & at.ALIVE) != 0] |= at.BEFORE
-        flags &= ~np.uint8(at.ALIVE | at.PROCESSED | at.MARKED | at.KEPT | at.QUEUED)
-        self._overdeleted = len(marked)
-        self._reset()
-        deleted = np.ascontiguousarray(deleted, np.uint32)
-        kernel.make_implicit(self._base, deleted.ctypes.data, len(deleted))
-        self._add_values(queued=False)
-        self._add(inserted, at.EXPLICIT, queued=False)
-        explicit_facts = np.flatnonzero(self._flags[: self.size] & at.EXPLICIT)
-        self._queue[: len(explicit_facts)] = explicit_facts
-        control[at.QUEUE_TAIL] = len(explicit_facts)
-        self._flags[explicit_facts] |= at.ALIVE
-        end = at.FIRST_RANK + len(explicit_facts)
-        self._ranks[explicit_facts] = np.arange(at.FIRST_RANK, end)
-        control[at.NEXT_RANK] = end
-        self._run(at.INSERT, on_slice, None)
-        flags = self._flags[: self.size]
-        now, before = (flags & at.ALIVE) != 0, (flags & at.BEFORE) != 0
-        self.alive = int(np.count_nonzero(now))
-        rows = self._rows[: self.size]
-        return rows[before & ~now], self._visible(rows[now & ~before])
+        self._flags[self._deleted[: control[at.DELETED_TAIL]]] &= ~np.uint8(at.KEPT)
+        self._deleted[: len(marked)] = marked
+        control[at.DELETED_TAIL] = len(marked)
+        return int(1.5 * projected)
+
+    def rematerialized(
+        self, explicit: Rows, on_slice: OnSlice, program: RuleProgram
+    ) -> tuple[TupleIndex, Rows, Rows]:
+        """Materialize explicit facts in a new index; also return the facts deleted and inserted.
+
+        This index may be one whose update was too expensive. It is not used again: its dead facts
+        would slow joins down, and so a rematerialization costs as much as a materialization.
+        """
+        room = max(len(explicit), self.alive)  # usually enough, so arrays need not grow
+        index = TupleIndex(program, self._dictionary, room, self._reserve)
+        index.materialize(explicit, on_slice)
+        before = np.ascontiguousarray(self.rows(at.ALIVE | at.MARKED))
+        numbers = np.empty(len(before), np.int64)
+        kernel.find_rows(index._base, before.ctypes.data, len(before), numbers.ctypes.data)
+        is_new = np.ones(index.size, np.bool_)
+        is_new[numbers[numbers >= 0]] = False
+        new = index._rows[: index.size][is_new]
+        return index, before[numbers < 0], index._visible(new)
 
     @property
     def is_sparse(self) -> bool:
-        """Whether more facts are dead than alive, so that a new index is worth its while."""
+        """Whether more facts are dead than alive, so that a new index pays off."""
         size = self.size
         return size > 2 * tuning.tuple_least_room and 2 * self.alive < size
 
@@ -318,13 +322,13 @@ class TupleIndex:
         self._control[place] = array.ctypes.data
 
     def _marked(self) -> Ids:
-        """The facts that are overdeleted: those that are decided and have no witness."""
+        """The overdeleted facts: decided candidates without a witness."""
         found: Ids = self._deleted[: self._control[at.DELETED_TAIL]]
         marked: Ids = found[(self._flags[found] & at.MARKED) != 0]
         return marked
 
     def _reset(self) -> None:
-        self._begun_at = self.work
+        self._first_step = self.work
         for place in (at.QUEUE_HEAD, at.QUEUE_TAIL, at.DELETED_HEAD, at.DELETED_TAIL):
             self._control[place] = 0
         self._control[[at.PHASE, at.HEAP_COUNT, at.IS_SCAN]] = 0
@@ -334,13 +338,13 @@ class TupleIndex:
             self._set_ranks(self._ranks[: self.size])
 
     def _set_ranks(self, ranks: Ids) -> None:
-        """Give the first facts these ranks, numbered again without gaps; equal ones stay equal."""
+        """Assign ranks to the first facts, renumbered without gaps; equal ranks stay equal."""
         distinct, numbers = np.unique(ranks, return_inverse=True)
         self._ranks[: len(ranks)] = at.FIRST_RANK + numbers
         self._control[at.NEXT_RANK] = at.FIRST_RANK + len(distinct)
 
     def _run(self, mode: int, on_slice: OnSlice, limit: int | None) -> None:
-        """Run the rules; what is in the queue, or was deleted, is processed."""
+        """Run the rules until the queue, or the deletion, is processed."""
         control = self._control
         control[at.MODE], control[at.PHASE] = mode, at.NEXT_FACT
         stop = None if limit is None else self.work + limit
@@ -359,7 +363,7 @@ class TupleIndex:
                 self._make_room(result)
 
     def _scan(self, mode: int, rule: int, on_slice: OnSlice, limit: int | None) -> None:
-        """Take the heads of all instances of one rule over the facts that are processed."""
+        """Insert, or make candidates of, the heads of all instances of one rule."""
         first, atoms = (int(number) for number in self.program.rules[rule, 4:6])
         matches = (self._matching_rows(atom) for atom in self.program.atoms[first : first + atoms])
         place, rows = min(enumerate(matches), key=lambda numbered: len(numbered[1]))
@@ -373,7 +377,7 @@ class TupleIndex:
         control[at.IS_SCAN] = 0
 
     def _matching_rows(self, atom: Numbers) -> Ids:
-        """The facts that have the relation and the constants of an atom, and are processed."""
+        """The processed facts with the relation and the constants of an atom."""
         size = self.size
         found = self._rows[:size, 0] == atom[0]
         for place in range(int(atom[1])):
@@ -459,7 +463,7 @@ class TupleIndex:
         self._control[at.LIST_CAPACITY] = capacity
 
     def _drop_live_lists(self) -> None:
-        """Begin again with the lists of the program."""
+        """Reset the lists to those of the program."""
         self._terms.drop_live_lists()
         self._control[at.LIST_COUNT] = len(self.program.lists)
         self._control[[at.LIST_GARBAGE, at.CLASS_FLOOR]] = 0
@@ -467,12 +471,12 @@ class TupleIndex:
     # -- terms -------------------------------------------------------------------------------------
 
     def _add_values(self, *, queued: bool) -> None:
-        """Add the facts about values of literals, which stay forever."""
+        """Add the value facts of literals, which are never removed."""
         flag = at.EXPLICIT if queued else at.EXPLICIT | at.ALIVE
         self._add(self._terms.take_new_values(), flag, queued=queued)
 
     def _visible(self, rows: Rows) -> Rows:
-        """Without facts about values."""
+        """Remove value facts from rows."""
         relation = self.program.value_relation
         return rows if relation is None else rows[rows[:, 0] != relation]
 

@@ -1,36 +1,36 @@
-"""The interpreter: facts matched with rules, in compiled code.
+"""The interpreter: match facts with rules, in compiled code.
 
 A *run* takes facts from a queue, one at a time. A fact is unified with each atom that may match it
 (the *delta atom*), and the rest of the body is joined by nested loops over indexes. At each level
-the atom with the fewest candidates is joined next: sizes of groups are known exactly, so that a
-hub, such as the class of everything, is never enumerated if anything else is smaller.
+the atom with the fewest candidates is joined next: group sizes are known exactly, so a hub, such as
+a class that contains everything, is never enumerated if another atom has fewer candidates.
 
 Semi-naive evaluation without rounds: a fact is *processed* when all rules have read it. An instance
-is considered when the last of its facts is processed; atoms before the delta atom match facts that
-are processed, atoms behind it also the fact itself. So each instance is considered once.
+is considered when the last of its facts is processed: atoms before the delta atom match processed
+facts, and atoms after it also match the current fact. So each instance is considered once.
 
-The same run, by its mode, inserts heads, overdeletes them, or checks whether a fact is the head of
-some instance, as DRed needs it.
+Depending on its mode, a run inserts heads, overdeletes them, or checks whether a fact is the head
+of some instance, as DRed requires.
 
-Ranks keep overdeletion small. A fact gets the next higher rank whenever it becomes alive, so that
-its first derivation has premises of lower ranks. A *witness* of a fact is an instance that derives
+Ranks keep overdeletion small. A fact gets the next higher rank whenever it becomes alive, so the
+premises of its first derivation have lower ranks. A *witness* of a fact is an instance that derives
 it from facts that are explicit or of lower rank.
 
-Invariant: every alive fact is explicit, has a witness among the alive facts, or has the rank that
-all facts share which were loaded at once; of these, each follows from explicit facts and facts of
-this rank or a lower one.
+Invariant: every alive fact is explicit, has a witness among the alive facts, or has the rank shared
+by all facts that were loaded at once; each of these follows from explicit facts and facts of this
+rank or a lower one.
 
 A deletion takes candidates from a heap, lowest rank first: a candidate without a witness is
-overdeleted, and the consequences of no lower rank that it helped to derive become candidates. When
-a candidate is decided, all facts of lower rank are decided, so that a witness is final, and cycles
-of facts that derive each other have none. A fact that was explicit had no rank to its consequences:
-all of them become candidates first.
+overdeleted, and those of its consequences whose rank is not lower become candidates. When a
+candidate is decided, all facts of lower rank are decided, so a witness is final, and facts that
+only derive each other have none. The rank of a fact that was explicit does not bound that of its
+consequences, so all of them become candidates first.
 
 A change of rules *scans* the facts for all instances of one rule: their heads are inserted, or are
 candidates for overdeletion.
 
-A run stops when an array is full, or when it has done as much work as it may, and goes on where it
-stopped: all state is in the control block.
+A run stops when an array is full or its work limit is reached, and resumes where it stopped: all
+state is in the control block.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from corollary.engines.tuples.heap import pop_candidate, push_candidate
 from corollary.engines.tuples.live import invalidate, list_of, make_live_list
 from corollary.engines.tuples.tables import add_row, find_row, index_row
 
-_MANY = 1 << 60
+_UNKNOWN_SIZE = 1 << 60
 _DECIDED = at.EXPLICIT | at.MARKED | at.KEPT | at.QUEUED
 
 
@@ -79,7 +79,7 @@ def condition_holds(control: int, condition: int) -> bool:
 
 @compiled
 def conditions_hold(control: int, rule: int, before: int, bound: int) -> bool:
-    """Whether the conditions hold whose variables have just got their values."""
+    """Whether the conditions on newly bound variables hold."""
     rules, conditions = load64(control, at.RULES), load64(control, at.CONDITIONS)
     first = load64(rules, at.RULE_WIDTH * rule + 6)
     for condition in range(first, first + load64(rules, at.RULE_WIDTH * rule + 7)):
@@ -95,7 +95,7 @@ def conditions_hold(control: int, rule: int, before: int, bound: int) -> bool:
 
 @compiled
 def match_arguments(control: int, arguments: int, count: int, row: int, bound: int) -> int:
-    """Match arguments with those of a fact: the variables that are bound then, or -1."""
+    """Match arguments with those of a fact; returns the bound variables, or -1."""
     facts = load64(control, at.ROWS) + 16 * row + 4
     values = load64(control, at.VALUES)
     for position in range(count):
@@ -114,7 +114,7 @@ def match_arguments(control: int, arguments: int, count: int, row: int, bound: i
 
 @compiled
 def unify(control: int, atom: int, row: int, bound: int) -> int:
-    """Match an atom of a body with a fact: the variables that are bound then, or -1."""
+    """Match a body atom with a fact; returns the bound variables, or -1."""
     place = load64(control, at.ATOMS) + 8 * at.ATOM_WIDTH * atom
     return match_arguments(control, place + 16, load64(place, 1), row, bound)
 
@@ -135,7 +135,7 @@ def may_match(control: int, mode: int, row: int, current: int, behind: bool) -> 
 
 @compiled
 def push_alive(control: int, row: int) -> None:
-    """Make a fact alive, with the next rank, and let it be processed."""
+    """Make a fact alive, with the next rank, and queue it."""
     flags = load64(control, at.FLAGS)
     store8(flags, row, load8(flags, row) | at.ALIVE)
     rank = load64(control, at.NEXT_RANK)
@@ -148,7 +148,7 @@ def push_alive(control: int, row: int) -> None:
 
 @compiled
 def decide(control: int, row: int, flag: int) -> None:
-    """Decide a candidate for overdeletion: it is `MARKED`, or `KEPT`."""
+    """Decide a candidate for overdeletion: `MARKED` or `KEPT`."""
     flags = load64(control, at.FLAGS)
     store8(flags, row, (load8(flags, row) & ~at.QUEUED) | flag)
     tail = load64(control, at.DELETED_TAIL)
@@ -158,9 +158,9 @@ def decide(control: int, row: int, flag: int) -> None:
 
 @compiled
 def emit(control: int, mode: int, rule: int) -> int:
-    """Take the head of an instance: insert it, or make it a candidate; `DONE`, or what is full.
+    """Handle the head of an instance: insert it, or make it a candidate; `DONE`, or what is full.
 
-    In a check, the head is the fact that was asked about.
+    In a check, the head is the checked fact.
     """
     place = load64(control, at.RULES) + 8 * at.RULE_WIDTH * rule
     values = load64(control, at.VALUES)
@@ -190,7 +190,7 @@ def emit(control: int, mode: int, rule: int) -> int:
 
 @compiled
 def bind_head(control: int, rule: int, row: int) -> int:
-    """Match the head of a rule with a fact: the variables that are bound then, or -1."""
+    """Match the head of a rule with a fact; returns the bound variables, or -1."""
     place = load64(control, at.RULES) + 8 * at.RULE_WIDTH * rule
     return match_arguments(control, place + 8, 3, row, 0)
 
@@ -206,14 +206,14 @@ def choose(
     joined: int,
     level: int,
 ) -> bool:
-    """Choose the atom with the fewest candidates, and begin a level with it.
+    """Open a join level with the atom that has the fewest candidates.
 
-    False if an atom has no candidates.
+    Returns False if an atom has no candidates.
     """
     place = load64(control, at.RULES) + 8 * at.RULE_WIDTH * rule
     first, atoms = load64(place, 4), load64(place, 5)
     groups = load64(control, at.GROUPS)
-    least, chosen, start = _MANY + 1, -1, 0
+    least, chosen, start = _UNKNOWN_SIZE + 1, -1, 0
     for number in range(atoms):
         if joined >> number & 1:
             continue
@@ -226,8 +226,8 @@ def choose(
             if row < 0 or not may_match(control, mode, row, current, number > delta):
                 return False
             least, chosen, start = 1, number, -1 - row
-            break  # it costs nothing more
-        size, found = _MANY, 0
+            break  # no atom can be cheaper
+        size, found = _UNKNOWN_SIZE, 0
         for choice in range(2):
             index = index_for(control, relation, known, choice)
             if index < 0:
@@ -238,7 +238,7 @@ def choose(
             length = load64(groups, 4 * group + 3) >> 32
             if length < size:
                 size, found = length, load64(groups, 4 * group + 2)
-        if size < least and size < _MANY:
+        if size < least and size < _UNKNOWN_SIZE:
             least, chosen, start = size, number, found
     if chosen < 0:
         return False
@@ -254,7 +254,7 @@ def choose(
 
 @compiled
 def run(control: int) -> int:
-    """Process facts until there are no more, an array is full, or the work is enough."""
+    """Process facts until the queue is empty, an array is full, or the work limit is reached."""
     mode = load64(control, at.MODE)
     phase, current = load64(control, at.PHASE), load64(control, at.CURRENT)
     place, end = load64(control, at.LIST_PLACE), load64(control, at.LIST_END)
@@ -358,7 +358,7 @@ def run(control: int) -> int:
                 continue
             depth, descending = 0, 1
             phase = at.JOINING
-        # The join: go down while atoms match, and back where there are no more candidates.
+        # The join: descend while atoms match, and backtrack when candidates are exhausted.
         while depth >= 0:
             if descending:
                 if joined == everything:
@@ -388,7 +388,7 @@ def run(control: int) -> int:
                 depth = -1
                 break
             bound = -1
-            if candidate < 0:  # one fact, which is known to match
+            if candidate < 0:  # a single fact that is known to match
                 store64(level, 1, 0)
                 store64(level, 2, 0)
                 bound = before
@@ -460,14 +460,14 @@ def add_facts(control: int, facts: int, count: int, started: int, mark: int, que
 
 @compiled
 def find_given_row(control: int, facts: int, number: int) -> int:
-    """The number of a fact that the caller gives as a row, negative if it is unknown."""
+    """The number of a fact given as a row, negative if it is unknown."""
     place = facts + 16 * number
     return find_row(control, load32(place, 0), load32(place, 1), load32(place, 2), load32(place, 3))
 
 
 @compiled
 def remove_facts(control: int, facts: int, count: int) -> None:
-    """Make facts implicit, and candidates for overdeletion; the heap has room for them."""
+    """Make facts implicit, and candidates for overdeletion; the heap must have room for them."""
     flags = load64(control, at.FLAGS)
     for number in range(count):
         row = find_given_row(control, facts, number)
@@ -478,13 +478,10 @@ def remove_facts(control: int, facts: int, count: int) -> None:
 
 
 @compiled
-def make_implicit(control: int, facts: int, count: int) -> None:
-    """Make facts implicit while nothing is alive."""
-    flags = load64(control, at.FLAGS)
+def find_rows(control: int, facts: int, count: int, numbers: int) -> None:
+    """Store the numbers of facts given as rows, negative ones for unknown facts."""
     for number in range(count):
-        row = find_given_row(control, facts, number)
-        if row >= 0:
-            store8(flags, row, load8(flags, row) & ~at.EXPLICIT)
+        store64(numbers, number, find_given_row(control, facts, number))
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""The layout of what the compiled loops share: places in the control block, flags, return codes.
+"""The data layout shared by compiled loops: control block offsets, flags, return codes.
 
 Everything is an array at an address. The control block is an array of 64-bit numbers that holds
 these addresses, the counters, and the state of an interrupted run.
@@ -24,24 +24,24 @@ POOL_CAPACITY = 13
 QUEUE = 14  # facts to be processed
 QUEUE_HEAD = 15
 QUEUE_TAIL = 16
-DELETED = 17  # facts that a deletion has decided: overdeleted ones, and those that are kept
+DELETED = 17  # facts decided by a deletion: overdeleted or kept
 DELETED_HEAD = 18
 DELETED_TAIL = 19
 
 RULES = 20  # see `program`
 ATOMS = 21
 CONDITIONS = 22
-LISTS = 23  # of atoms or heads that a fact may match: length, and `ELEMENT_WIDTH` numbers each
+LISTS = 23  # atoms or heads that a fact may match: length, then `ELEMENT_WIDTH` numbers each
 RELATIONS = 24
 INDEXES = 25
-PROPERTY_LISTS = 26  # by property: the place of its list, or 0
+PROPERTY_LISTS = 26  # by property: the offset of its list, or 0
 PROPERTY_LIMIT = 27
 CLASS_LISTS = 28
 CLASS_LIMIT = 29
 TYPE = 30  # the id of rdf:type
 CHOICES = 31  # for each relation and set of bound arguments: up to two indexes
 VALUES = 32  # of variables
-LEVELS = 33  # the stack of the join: `LEVEL_WIDTH` numbers a level
+LEVELS = 33  # the stack of the join: `LEVEL_WIDTH` numbers per level
 BITMAPS = 34  # addresses, by condition
 TERM_VALUES = 35
 TERM_DATATYPES = 36
@@ -52,7 +52,7 @@ HEAD_CLASS_LISTS, HEAD_CLASS_LIMIT = 41, 42
 RANKS = 43  # of each fact: see `kernel`
 
 MODE = 44
-WORK = 45  # steps so far: facts and groups looked at
+WORK = 45  # steps so far: facts and groups examined
 WORK_LIMIT = 46  # to stop at
 INSTANCES = 47
 # The state of an interrupted run.
@@ -68,7 +68,7 @@ BOUND = 56  # variables, as bits
 JOINED = 57  # atoms, as bits
 INDEX_PLACE = 58  # of the indexes that the current fact is added to
 WITNESS_END = 59  # the step at which the search for a witness by the current rule ends
-IS_EXPANDED = 60  # whether the consequences of the current fact are candidates already
+IS_EXPANDED = 60  # whether the consequences of the current fact are already candidates
 LEAST_RANK = 61  # of consequences of the current fact that become candidates
 
 NEXT_RANK = 62
@@ -78,17 +78,17 @@ HEAP_CAPACITY = 65
 
 LIST_COUNT = 66  # numbers in `LISTS`
 LIST_CAPACITY = 67
-LIST_GARBAGE = 68  # numbers of live lists that are out of date
-LIVE_PROPERTIES, LIVE_CLASSES = 69, 70  # by term: the place of a live list, or 0 (see `live`)
+LIST_GARBAGE = 68  # numbers in stale live lists
+LIVE_PROPERTIES, LIVE_CLASSES = 69, 70  # by term: the offset of a live list, or 0 (see `live`)
 LIVE_HEAD_PROPERTIES, LIVE_HEAD_CLASSES = 71, 72
-GUARD_RELATIONS = 73  # by relation: which arguments of its facts are keys of guards
+GUARD_RELATIONS = 73  # by relation: the arguments of its facts that are keys of guards
 GUARD_PROPERTIES, GUARD_PROPERTY_LIMIT = 74, 75  # by property
 GUARD_CLASSES, GUARD_CLASS_LIMIT = 76, 77  # by class
-NEW_GROUPS = 78  # whether the fact being indexed has begun some
-CLASS_FLOOR = 79  # live lists of classes before this place are out of date
-LOADED_RANK = 80  # of facts that are added without being derived
+NEW_GROUPS = 78  # whether the fact being indexed started a group
+CLASS_FLOOR = 79  # live lists of classes before this offset are stale
+LOADED_RANK = 80  # of facts added without a derivation
 
-IS_SCAN = 81  # whether the run takes the facts of `SCAN`, for one rule
+IS_SCAN = 81  # whether the run matches the facts of `SCAN` with one rule
 SCAN = 82
 SCAN_HEAD = 83
 SCAN_TAIL = 84
@@ -96,17 +96,16 @@ SIZE = 85
 
 # -- modes of a run --------------------------------------------------------------------------------
 INSERT, OVERDELETE, CHECK = 0, 1, 2
-WITNESS = 3  # the beginning of overdeletion, for each candidate
+WITNESS = 3  # the search for a witness of a candidate
 
 # -- phases of a fact ------------------------------------------------------------------------------
 NEXT_FACT, INDEXING, NEXT_RULE, JOINING = 0, 1, 2, 3
 
 # -- flags of a fact -------------------------------------------------------------------------------
 ALIVE = 1
-PROCESSED = 2  # rules have read it, and may read it
+PROCESSED = 2  # all rules have read it
 EXPLICIT = 4
 INDEXED = 8
-BEFORE = 16  # alive before the update
 MARKED = 32  # overdeleted
 KEPT = 64  # a candidate that has a witness
 QUEUED = 128  # a candidate for overdeletion
@@ -114,10 +113,10 @@ QUEUED = 128  # a candidate for overdeletion
 # -- what a run returns ----------------------------------------------------------------------------
 DONE, STOPPED, ROWS_FULL, GROUPS_FULL, POOL_FULL, HEAP_FULL, LISTS_FULL = 0, 1, 2, 3, 4, 5, 6
 
-FIRST_RANK = 1  # 0 in the heap is for facts that were explicit
+FIRST_RANK = 1  # 0 in the heap marks facts that were explicit
 
-WITNESS_STEPS = 512  # that a rule may take to find one
-WITNESS_CANDIDATES = 32  # that it looks at for an atom
+WITNESS_STEPS = 512  # limit per rule of the search for a witness
+WITNESS_CANDIDATES = 32  # limit per atom of that search
 
 LEVEL_WIDTH = 5  # atom, place, end, bound, joined
 
@@ -125,9 +124,9 @@ LEVEL_WIDTH = 5  # atom, place, end, bound, joined
 RULE_WIDTH = 8  # head: relation, 3 arguments; first atom, atoms, first condition, conditions
 ATOM_WIDTH = 5  # relation, arity, 3 arguments: the number of a variable, or -1 - id
 CONDITION_WIDTH = 5  # kind, variables as bits, first variable, second variable, negated or bitmap
-SCAN_LIST = 1  # the place of the list of a scan, in the lists of every program
+SCAN_LIST = 1  # the offset of the list of a scan, in every program
 ELEMENT_WIDTH = 3  # of a list: rule, number of an atom, guards as bits
-RELATION_WIDTH = 3  # list of rules that read it, first of its indexes, indexes
+RELATION_WIDTH = 3  # list of readers, first index, number of indexes
 INDEX_WIDTH = 2  # first and second argument of the key, or -1
 CHOICE_WIDTH = 16  # two numbers for each set of bound arguments
 

@@ -1,13 +1,13 @@
-"""Live lists: the rules that a fact with a certain property or class can match at all.
+"""Live lists: the rules that a fact with a given property or class can match at all.
 
-Most rules about ontologies read every triple, and need an axiom about its property or class: the
-rule for domains reads `[?x, ?p, ?y]` and `[?p, rdfs:domain, ?c]`. An atom that is decided by
-the property or class of the fact is a *guard*. A live list has the elements of a list whose guards
-have facts. It is made when a fact with that property or class is first processed, and again after
-a fact has come that may be a guard for it.
+Most ontology rules read every triple but require an axiom about its property or class: the rule for
+domains reads `[?x, ?p, ?y]` and `[?p, rdfs:domain, ?c]`. A body atom that is bound by the property
+or class of the current fact is a *guard*. A live list contains the elements of a list whose guards
+have facts. It is built when a fact with that property or class is first processed, and rebuilt
+after a fact arrives that may satisfy a guard.
 
-Deleted facts stay in the indexes, so that a guard that once had facts stays live: that costs a
-look-up, and lists need not change when facts are deleted.
+Deleted facts stay in the indexes, so a guard that once had facts stays live: this costs a lookup,
+but lists do not change when facts are deleted.
 
 Measured: OWL 2 RL has 39 elements for a triple and 57 for a type, of which some 5 are live; a load
 of 768,000 facts takes 84 M steps without live lists, and 14 M with them.
@@ -23,7 +23,7 @@ from corollary.engines.tuples.atoms import bound_arguments, find_ground_row, gro
 
 @compiled
 def live_lists(control: int, of_class: bool, heads: bool) -> int:
-    """The address of the places of live lists, by class or by property."""
+    """The address of the offsets of live lists, by class or by property."""
     if heads:
         return load64(control, at.LIVE_HEAD_CLASSES if of_class else at.LIVE_HEAD_PROPERTIES)
     return load64(control, at.LIVE_CLASSES if of_class else at.LIVE_PROPERTIES)
@@ -31,7 +31,7 @@ def live_lists(control: int, of_class: bool, heads: bool) -> int:
 
 @compiled
 def list_of(control: int, row: int, heads: bool) -> int:
-    """The place of the live list of atoms (or heads) that may match a fact; 0 if it must be made.
+    """The offset of the live list of atoms (or heads) that may match a fact; 0 if not built.
 
     Facts of plain relations have one list for each relation.
     """
@@ -49,7 +49,7 @@ def list_of(control: int, row: int, heads: bool) -> int:
 
 @compiled
 def whole_list_of(control: int, row: int, heads: bool) -> int:
-    """The place of the list of all atoms (or heads) that may match a triple."""
+    """The offset of the list of all atoms (or heads) that may match a triple."""
     rows = load64(control, at.ROWS) + 16 * row
     found = load64(load64(control, at.HEAD_RELATIONS if heads else at.RELATIONS), 0)
     label = load32(rows, 2)
@@ -68,7 +68,7 @@ def whole_list_of(control: int, row: int, heads: bool) -> int:
 
 @compiled
 def has_facts(control: int, atom: int, bound: int) -> bool:
-    """Whether a guard has facts, some of its variables being bound."""
+    """Whether a guard has facts under the current bindings."""
     place = load64(control, at.ATOMS) + 8 * at.ATOM_WIDTH * atom
     known = bound_arguments(control, atom, bound)
     if known == (1 << load64(place, 1)) - 1:
@@ -113,7 +113,7 @@ def is_live(control: int, row: int, element: int, heads: bool) -> bool:
 
 @compiled
 def make_live_list(control: int, row: int, heads: bool) -> int:
-    """Make the live list for a triple; `DONE`, or `LISTS_FULL`."""
+    """Build the live list for a triple; `DONE`, or `LISTS_FULL`."""
     lists, whole = load64(control, at.LISTS), whole_list_of(control, row, heads)
     length, place = load64(lists, whole), load64(control, at.LIST_COUNT)
     if place + 1 + at.ELEMENT_WIDTH * length > load64(control, at.LIST_CAPACITY):
@@ -137,7 +137,7 @@ def make_live_list(control: int, row: int, heads: bool) -> int:
 
 @compiled
 def drop_live_lists(control: int, term: int) -> None:
-    """Forget the live lists of a property or class; those of all classes belong to rdf:type."""
+    """Drop the live lists of a property or class; for rdf:type, those of all classes."""
     if term == load64(control, at.TYPE):
         store64(control, at.CLASS_FLOOR, load64(control, at.LIST_COUNT))
         store64(control, at.LIST_GARBAGE, load64(control, at.LIST_COUNT))
@@ -152,10 +152,10 @@ def drop_live_lists(control: int, term: int) -> None:
 
 @compiled
 def invalidate(control: int, row: int) -> None:
-    """Forget the live lists for which a fact that was indexed may be the first of a guard.
+    """Drop the live lists for which a newly indexed fact may be the first of a guard.
 
     The keys of guards are bits for arguments: the lower three if the fact itself is the guard, the
-    upper three if it has begun a group.
+    upper three if it started a group.
     """
     facts = load64(control, at.ROWS) + 16 * row
     relation = load32(facts, 0)

@@ -1,7 +1,7 @@
 """Rules as arrays of numbers, for the interpreter of `kernel`.
 
-All triples are facts of one relation with three arguments, so that a variable property or class is
-a variable like any other. The lists say which atoms a fact may match: those with its property or
+All triples are facts of one relation with three arguments, so a variable property or class is an
+ordinary variable. The lists contain the atoms that a fact may match: those with its property or
 class, and those with a variable there.
 """
 
@@ -36,9 +36,9 @@ Numbers = npt.NDArray[np.int64]
 
 MAX_ARITY = 3
 MAX_ATOMS = 12
-MAX_VARIABLES = 60  # as the bits of a number
+MAX_VARIABLES = 60  # they are bits of a 64-bit number
 
-_VALUE = "VALUE "  # the relation of literals and their values; no program can name it so
+_VALUE = "VALUE "  # the relation of literals and their values; not a valid name
 
 
 class Unsupported(Exception):
@@ -47,14 +47,14 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class TermCondition:
-    """A condition on one term, decided once for each; `expression` has the variable 0."""
+    """A condition on one term, evaluated once per term; `expression` has the variable 0."""
 
     expression: CompiledExpression
 
 
 @dataclass
 class RuleProgram:
-    """Rules in numbers, and what they need of facts and terms."""
+    """Rules as numbers, with the indexes and term properties that they need."""
 
     rules: Numbers
     atoms: Numbers
@@ -77,11 +77,11 @@ class RuleProgram:
     masks: tuple[frozenset[int], ...]  # by relation: the bound arguments that are looked up
 
     def has_layout_of(self, other: RuleProgram) -> bool:
-        """Whether facts that are indexed for another program are so for this one too."""
+        """Whether an index built for another program suits this one."""
         return self.names == other.names and self.masks == other.masks
 
     def asks_same_of_terms(self, other: RuleProgram) -> bool:
-        """Whether conditions on terms are the same, in the same order."""
+        """Whether the conditions on terms are equal, in the same order."""
         return (
             self.term_conditions == other.term_conditions
             and self.value_relation == other.value_relation
@@ -96,7 +96,7 @@ class RuleProgram:
 
     @cached_property
     def hidden(self) -> tuple[Predicate, ...]:
-        """The relations whose facts are no results."""
+        """The auxiliary relations."""
         return tuple(Predicate(name) for name in self.names if is_auxiliary(name))
 
 
@@ -197,6 +197,16 @@ class _Builder:
     readers: list[Reader] = field(default_factory=list)
     heads: list[Reader] = field(default_factory=list)
 
+    @classmethod
+    def over(cls, dictionary: Dictionary, base: RuleProgram | None) -> _Builder:
+        """Start with the numbers of relations and the indexes of a program."""
+        builder = cls(dictionary)
+        if base is not None:
+            builder.names = dict(base.numbers)
+            builder.arities = list(base.arities)
+            builder.masks = {number: set(masks) for number, masks in enumerate(base.masks)}
+        return builder
+
     def add(self, rule: Rule) -> None:
         atoms = [part for part in rule.body if isinstance(part, Atom)]
         numbers: dict[Variable, int] = {}
@@ -253,7 +263,7 @@ class _Builder:
             last = self.term_conditions.setdefault(compiled, len(self.term_conditions))
             places.append(0)
         elif kind == at.SAME_VALUE and not negated:
-            # A join over values instead of all pairs of literals.
+            # Join on values instead of comparing all pairs of literals.
             relation, value = self.relation(_VALUE, 2), len(numbers)
             numbers[Variable(f"{_VALUE}{value}")] = value
             encoded += [[relation, 2, place, value, -1] for place in places]
@@ -262,7 +272,7 @@ class _Builder:
         self.conditions.append([kind, needed, *places, last])
 
     def _need_indexes(self, atoms: list[list[int]], head: list[int]) -> None:
-        """Note which arguments of each relation may be bound when an atom is joined."""
+        """Record the arguments of each relation that may be bound when an atom is joined."""
         connected = _components(atoms)
         bound_by_head = {argument for argument in head[2:] if argument >= 0}
         for atom, component in zip(atoms, connected, strict=True):
@@ -287,7 +297,7 @@ class _Builder:
 
 
 def _components(atoms: Sequence[list[int]]) -> list[int]:
-    """For each atom, the number of those that it shares variables with, directly or not."""
+    """Label atoms by connected component; atoms are connected by shared variables."""
     found = list(range(len(atoms)))
     variables = [{a for a in atom[2:] if a >= 0} for atom in atoms]
     for one in range(len(atoms)):
@@ -308,15 +318,11 @@ def _compiled(expression: Expression) -> CompiledExpression:
 def compile_program(
     rules: Sequence[Rule], dictionary: Dictionary, base: RuleProgram | None = None
 ) -> RuleProgram:
-    """The rules in numbers; `is_supported` must hold of them.
+    """Compile supported rules (see `is_supported`) to numbers.
 
-    Relations and indexes of a `base` keep their numbers and their places.
+    Relations and indexes of a `base` keep their numbers and positions.
     """
-    builder = _Builder(dictionary)
-    if base is not None:
-        builder.names = dict(base.numbers)
-        builder.arities = list(base.arities)
-        builder.masks = {number: set(masks) for number, masks in enumerate(base.masks)}
+    builder = _Builder.over(dictionary, base)
     for rule in rules:
         _check(rule)
         builder.add(rule)
@@ -326,17 +332,17 @@ def compile_program(
     relations = np.zeros((len(builder.names), at.RELATION_WIDTH), np.int64)
     for relation in range(len(builder.names)):
         relations[relation, 1] = len(indexes)
-        made: dict[int, int] = {}
+        index_of: dict[int, int] = {}
         for mask in sorted(builder.masks.get(relation, ())):
-            # Two ends of a triple are seldom known without its property.
+            # Subject and object of a triple are rarely bound without its property.
             parts = (1, 4) if relation == 0 and mask == 5 else (mask,)
             for choice, part in enumerate(parts):
-                if part not in made:
-                    made[part] = len(indexes)
+                if part not in index_of:
+                    index_of[part] = len(indexes)
                     places = [place for place in range(MAX_ARITY) if part >> place & 1]
                     indexes.append([*places, -1, -1][: at.INDEX_WIDTH])
-                choices[relation, mask, choice] = made[part]
-        relations[relation, 2] = len(made)
+                choices[relation, mask, choice] = index_of[part]
+        relations[relation, 2] = len(index_of)
     lists: list[int] = []
     guards = _Guards(builder, type_id)
     found = [
@@ -369,7 +375,7 @@ def compile_program(
 
 
 class _Guards:
-    """The guards of each reader, and the facts that decide them; see `live`."""
+    """The guards of each reader, and the facts that satisfy them; see `live`."""
 
     def __init__(self, builder: _Builder, type_id: int) -> None:
         self.type_id = type_id
@@ -377,7 +383,7 @@ class _Guards:
         self._keys: tuple[dict[int, int], ...] = ({}, {}, {})  # by relation, property, class
 
     def of(self, reader: Reader, *, of_class: bool) -> int:
-        """The atoms that the property, or also the class, of a fact decides, as bits."""
+        """A bit mask of the atoms bound by the property, or also the class, of a fact."""
         known = {a for a in reader.atom[3 : 5 if of_class else 4] if a >= 0}
         if reader.atom[0] or reader.atom[3] == reader.atom[4]:
             return 0
@@ -418,7 +424,7 @@ class _Guards:
 def _lists(
     readers: Sequence[Reader], lists: list[int], guards: _Guards, relations: int
 ) -> tuple[list[int], Numbers, Numbers]:
-    """Which atoms or heads a fact may match: by relation, and for triples by property and class."""
+    """The atoms or heads that a fact may match, by relation, property and class."""
     type_id = guards.type_id
     triples = [reader for reader in readers if reader.atom[0] == 0]
     properties = sorted({-1 - r.atom[3] for r in triples if r.atom[3] < 0} | {type_id})
@@ -446,7 +452,7 @@ def _lists(
         return place
 
     if not lists:
-        # No list has the place 0; the next one is that of a scan.
+        # No list has offset 0; the next one is that of a scan.
         lists.extend([0] * (at.SCAN_LIST + 1 + at.ELEMENT_WIDTH))
     places = [
         put([r for r in readers if r.atom[0] == n and (n or r.atom[3] >= 0)], of_class=False)

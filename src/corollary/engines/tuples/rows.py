@@ -1,4 +1,4 @@
-"""Facts of an engine as rows of numbers, and back.
+"""Convert facts of an engine to rows of numbers, and back.
 
 A row is the number of a relation and three arguments; a triple has its property and its object, or
 class, among them.
@@ -7,6 +7,7 @@ class, among them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +21,15 @@ Rows = npt.NDArray[np.uint32]
 
 
 def rows_of(facts: Facts, relations: Mapping[str, int], dictionary: Dictionary) -> Rows:
-    """The facts of these relations, numbered so, as rows.
+    """The facts of these numbered relations, as rows sorted by relation, property and class.
 
     >>> from corollary.engines.columnar.engine import ColumnarEngine
     >>> facts = ColumnarEngine(Dictionary()).facts({Predicate("e"): np.array([[7, 8]])})
     >>> rows_of(facts, {"e": 5}, Dictionary()).tolist()
     [[5, 7, 8, 0]]
     """
-    parts: list[Ids] = []
-    labels: list[tuple[int, int, int]] = []  # relation, property, class; -1 where there is none
+    # The label of a part: relation, property, class; -1 where there is none.
+    parts: list[tuple[tuple[int, int, int], Ids]] = []
     type_id = dictionary.id(TYPE)
     for predicate in facts.predicates():
         relation = relations.get(predicate.relation)
@@ -41,14 +42,14 @@ def rows_of(facts: Facts, relations: Mapping[str, int], dictionary: Dictionary) 
         else:
             assert predicate.property is not None, "facts are of narrow predicates"
             label = (relation, dictionary.id(predicate.property), -1)
-        parts.append(facts.rows(predicate))
-        labels.append(label)
-    lengths = [len(part) for part in parts]
-    rows = np.zeros((sum(lengths), 4), np.uint32)
+        parts.append((label, facts.rows(predicate)))
+    # Engines list predicates in any order, on which neither steps nor samples may depend.
+    parts.sort(key=itemgetter(0))
+    rows = np.zeros((sum(len(part) for _, part in parts), 4), np.uint32)
     place = 0
-    for part, length, (relation, property_, class_) in zip(parts, lengths, labels, strict=True):
-        block = rows[place : place + length]
-        place += length
+    for (relation, property_, class_), part in parts:
+        block = rows[place : place + len(part)]
+        place += len(part)
         block[:, 0] = relation
         if property_ < 0:
             block[:, 1 : 1 + part.shape[1]] = part

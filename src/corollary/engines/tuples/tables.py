@@ -51,7 +51,7 @@ def find_row(control: int, relation: int, one: int, two: int, three: int) -> int
 
 @compiled
 def add_row(control: int, relation: int, one: int, two: int, three: int, slot: int) -> int:
-    """Append a fact that is not there; the slot is the one that `find_row` gave."""
+    """Append a new fact; `slot` is the result of `find_row`."""
     rows, row = load64(control, at.ROWS), load64(control, at.ROW_COUNT)
     place = 4 * row
     store32(rows, place, relation)
@@ -96,7 +96,7 @@ def key_of_row(control: int, index: int, row: int) -> int:
 
 @compiled
 def add_to_index(control: int, index: int, row: int) -> int:
-    """Add a fact to its group in an index; `DONE`, or which array is full."""
+    """Add a fact to its group in an index; `DONE`, or the code of a full array."""
     groups, pool = load64(control, at.GROUPS), load64(control, at.POOL)
     key = key_of_row(control, index, row)
     group = find_group(control, index, key)
@@ -134,7 +134,7 @@ def add_to_index(control: int, index: int, row: int) -> int:
 
 @compiled
 def index_row(control: int, row: int) -> int:
-    """Add a fact to the indexes of its relation, from `INDEX_PLACE` on; `DONE`, or what is full."""
+    """Add a fact to the indexes of its relation, from `INDEX_PLACE` on; `DONE`, or a full array."""
     relation = load32(load64(control, at.ROWS), 4 * row)
     relations = load64(control, at.RELATIONS) + 8 * at.RELATION_WIDTH * relation
     done = load64(control, at.INDEX_PLACE)

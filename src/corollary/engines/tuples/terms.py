@@ -1,4 +1,4 @@
-"""What compiled loops know of terms: conditions, values and datatypes, and live lists, by id."""
+"""Term properties for compiled loops, by id: conditions, values, datatypes, live lists."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TermTables:
         self._new_values = np.zeros((0, 4), np.uint32)
 
     def use(self, program: RuleProgram) -> None:
-        """Know what the rules of a program ask of terms; `refresh` comes next."""
+        """Set the term properties that a program needs; call `refresh` next."""
         before, self._program = self._program, program
         if before is not None and before.asks_same_of_terms(program):
             return
@@ -54,7 +54,7 @@ class TermTables:
         self._set_addresses()
 
     def refresh(self) -> None:
-        """Decide the conditions of terms that are new."""
+        """Evaluate the conditions for new terms."""
         dictionary, program = self._dictionary, self._program
         known, count = self._count, len(dictionary)
         if known == count or program is None:
@@ -75,12 +75,12 @@ class TermTables:
             self._add_new_values(new, program.value_relation)
 
     def take_new_values(self) -> npt.NDArray[np.uint32]:
-        """The facts that tell the values of literals, as rows, since the last time."""
+        """The new value facts of literals, as rows, since the last call."""
         rows, self._new_values = self._new_values, self._new_values[:0]
         return rows
 
     def drop_live_lists(self) -> None:
-        """Forget which live lists properties and classes have."""
+        """Drop all live lists."""
         for places in self._live:
             places[:] = 0
 
@@ -104,7 +104,7 @@ class TermTables:
             control[place] = places.ctypes.data
 
     def _add_new_values(self, terms: Ids, relation: int) -> None:
-        """Note facts that tell the values of literals, each as the first term that has it."""
+        """Record value facts; a value is represented by the first term that has it."""
         values: Numbers = self._values[terms]
         with_value = np.flatnonzero(values != at.NO_VALUE)
         rows = np.zeros((len(with_value), 4), np.uint32)
@@ -118,7 +118,7 @@ class TermTables:
 
 
 def grown(array: npt.NDArray[Any], capacity: int) -> npt.NDArray[Any]:
-    """An array with more room, and zeros in it."""
+    """A larger copy of an array, filled with zeros."""
     result = np.zeros((capacity, *array.shape[1:]), array.dtype)
     result[: len(array)] = array
     return result

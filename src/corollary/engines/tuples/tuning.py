@@ -14,7 +14,7 @@ class TupleThresholds:
     tuple_slice_steps: int = threshold(
         4_000_000,  # some 0.1 s
         "steps",
-        "between looks at limits and interrupts",
+        "between two checks of limits and interrupts",
         minimum=1,
     )
     tuple_least_room: int = threshold(
@@ -24,10 +24,16 @@ class TupleThresholds:
         minimum=1,
         maximum=1 << 20,
     )
+    sampled_deletions_minimum: int = threshold(
+        64,
+        "facts",
+        "that are deleted at least if the steps of a deletion are projected from a sample",
+        minimum=1,
+    )
     tuple_ranks_limit: int = threshold(
         1 << 30,  # the rank of a fact has 32 bits
         "ranks",
-        "that facts have got, beyond which they are numbered again",
+        "above this many assigned ranks, facts are ranked again from the start",
         minimum=1,
         maximum=1 << 30,
     )

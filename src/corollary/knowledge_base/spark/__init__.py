@@ -1,18 +1,20 @@
 """The pipeline on Spark: parse → encode → close the schema → materialize → commit.
 
-Nothing here imports PySpark before a function is called.
+PySpark is imported only when a function of this module is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from corollary.errors import OperationFailed
 from corollary.knowledge_base.rules import Rules
+from corollary.knowledge_base.spark.options import Options, PipelineOptions, UpdateOptions
 from corollary.knowledge_base.spark.stages import OnProgress, Stage
 from corollary.rdf.triples import OnError
+from corollary.store.places import Place, store_path
 
 if TYPE_CHECKING:
     from corollary.engines.spark.stored import DataFrame, SparkSession
@@ -24,97 +26,67 @@ __all__ = ["Stage", "build", "materialize", "open_store", "query", "register", "
 
 
 def build(
-    path: str | Path,
+    path: Place,
     sources: Any,
     *,
     rules: Rules | Iterable[Rules] = "owl-rl",
     mode: str = "materialized",
     materialize: Sequence[str] = (),
-    master: str | None = None,
-    session: SparkSession | None = None,
-    on_error: OnError = "fail",
-    limit_input_bytes: int | None = None,
-    message: str | None = None,
     partitions: int | None = None,
-    on_progress: OnProgress | None = None,
+    **options: Unpack[PipelineOptions],
 ) -> Built:
-    """Make a store of what sources hold and of all that follows from it.
+    """Build a store from sources and materialize the consequences of their facts.
 
-    A source is a path, a folder or a pattern, an address that Spark opens (`s3a://…`), a DataFrame
-    of Spark with the columns subject, predicate and object or predicate, arg0, arg1, …, a table of
+    A source is a path, a folder or a pattern, an address that Spark opens (`s3a://…`), a Spark
+    DataFrame with the columns subject, predicate and object or predicate, arg0, arg1, …, a table of
     Arrow, pandas or Polars, or an rdflib graph. `rules` are rule sets by name, `.dl` files and
-    programs. Without a `session` the one that runs is used, or one is started at `master`.
-    `on_progress` is told of every stage and round. A build that fails leaves nothing.
-    `limit_input_bytes` bounds the bytes of each file after decompression.
+    programs. A failed build leaves no store behind.
 
-    With `mode="hybrid"` only the explicit facts are stored, and the answers to patterns about
-    schemas and to those of `materialize`; all others are derived when they are asked for.
+    `update` takes the same `options`. `session` defaults to the running session, or to a new one at
+    `master`. `on_error` is "fail" or "skip" for statements that cannot be parsed, and
+    `limit_input_bytes` bounds the bytes of each file after decompression. `storage_options` are
+    those of the object store, where the store is at an address. `message` is written to the log,
+    and `on_progress` receives a line for every stage and round.
+
+    With `mode="hybrid"` the store holds only the explicit facts, and the answers to patterns about
+    schemas and to the patterns of `materialize`; all other answers are derived at query time.
 
         spark.build("univ.store", ["univ-bench.owl", "data/*.nt"], master="local[*]")
         spark.build("univ.store", ["s3a://bucket/univ/", frame], rules="rdfs", session=session)
     """
-    with _installed():
+    with _explain_missing():
         from corollary.knowledge_base.spark import pipeline
-    return pipeline.build(
-        path,
-        sources,
-        rules=rules,
-        mode=mode,
-        patterns=materialize,
-        master=master,
-        session=session,
-        on_error=on_error,
-        limit_input_bytes=limit_input_bytes,
-        message=message,
-        partitions=partitions,
-        on_progress=on_progress,
-    )
+    place = store_path(path, options.get("storage_options"))
+    return pipeline.build(place, sources, rules, mode, materialize, partitions, Options(**options))
 
 
 def update(
-    path: str | Path,
+    path: Place,
     *,
     insert: Any = (),
     delete: Any = (),
     add_rules: Rules | Iterable[Rules] = (),
     remove_rules: Rules | Iterable[Rules] = (),
     algorithm: str = "auto",
-    master: str | None = None,
-    session: SparkSession | None = None,
-    on_error: OnError = "fail",
-    limit_input_bytes: int | None = None,
-    keep_labels: bool = False,
-    message: str | None = None,
-    batch: str | None = None,
-    on_progress: OnProgress | None = None,
+    **options: Unpack[UpdateOptions],
 ) -> Built:
-    """Change the explicit facts and rules of a store, and derive what changes, on Spark.
+    """Change the explicit facts and rules of a store, and maintain the materialization, on Spark.
 
-    Sources are those of `build`; a fact that is both deleted and inserted is inserted. What is
-    committed is exactly what the materialization differs by. Blank nodes of a document that is
-    inserted are its own, unless `keep_labels`; deleted ones are those that the store shows under
-    the same label. `batch` names the change in the commit, for those who must not make it twice.
+    Sources and options are those of `build`; a fact that is both deleted and inserted is inserted.
+    The commit holds exactly the diff of the materialization. Blank nodes of an inserted document
+    are fresh, unless `keep_labels`; deleted ones are matched by the labels that the store shows.
+    `batch` names the change in the commit, so that callers can make updates idempotent.
 
         spark.update("univ.store", insert=["new.nt"], delete=["old.nt"], session=session)
     """
-    with _installed():
+    with _explain_missing():
         from corollary.knowledge_base.spark import updating
-    return updating.update(
-        path,
-        insert=insert,
-        delete=delete,
-        add_rules=add_rules,
-        remove_rules=remove_rules,
-        algorithm=algorithm,
-        master=master,
-        session=session,
-        on_error=on_error,
-        limit_input_bytes=limit_input_bytes,
-        keep_labels=keep_labels,
-        message=message,
-        batch=batch,
-        on_progress=on_progress,
+    keep_labels, batch = options.pop("keep_labels", False), options.pop("batch", None)
+    request = updating.Request(
+        insert, delete, add_rules, remove_rules, algorithm, keep_labels, batch
     )
+    place = store_path(path, options.get("storage_options"))
+    return updating.update(place, request, Options(**cast("PipelineOptions", options)))
 
 
 def materialize(
@@ -124,74 +96,79 @@ def materialize(
     on_error: OnError = "fail",
     on_progress: OnProgress | None = None,
 ) -> DataFrame:
-    """All that follows from the facts of a DataFrame, these included.
+    """Materialize the facts of a DataFrame: return them and all their consequences.
 
     The columns are subject, predicate and object, or predicate (the name of a relation), arg0,
-    arg1, …; the answer has the same ones, and `explicit`. Terms of triples are written as N-Triples
-    writes them, cells of relations as facts files do.
+    arg1, …; the result has the same columns and `explicit`. Terms of triples are in the syntax of
+    N-Triples, cells of relations in that of facts files.
     """
-    with _installed():
+    with _explain_missing():
         from corollary.knowledge_base.spark import pipeline
-    return pipeline.materialize(frame, program, on_error=on_error, on_progress=on_progress)
+    options = Options(on_error=on_error, on_progress=on_progress)
+    return pipeline.materialize(frame, program, options)
 
 
 def open_store(
-    path: str | Path,
+    path: Place,
     *,
     at_version: int | None = None,
     session: SparkSession | None = None,
     master: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> SparkStore:
-    """A version of a store, to be asked on Spark: its files are read by tasks, as queries need.
+    """Open a version of a store for queries on Spark; tasks read its files on demand.
 
-    Several queries share what a hybrid store has to prepare.
+    Queries share the preparation of a hybrid store.
 
         univ = spark.open_store("univ.store", session=session)
         univ.query("SELECT ?x { ?x a :Person }").write.parquet("persons")
         univ.write("CONSTRUCT WHERE { ?x :memberOf ?y }", "members", "nt")
         univ.query("[?x, :memberOf, :Department0]").count()
     """
-    with _installed():
+    with _explain_missing():
         from corollary.knowledge_base.spark.querying import SparkStore
-    return SparkStore(path, at_version=at_version, session=session, master=master)
+    place = store_path(path, storage_options)
+    return SparkStore(place, at_version=at_version, session=session, master=master)
 
 
 def query(
-    path: str | Path,
+    path: Place,
     text: str,
     *,
     at_version: int | None = None,
     session: SparkSession | None = None,
     master: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame | bool:
     """Answer a SPARQL query, or an atom, over the tables of a store.
 
-    The answer of SELECT is a DataFrame with a column for each variable, of CONSTRUCT and DESCRIBE
-    one with subject, predicate and object, terms as N-Triples writes them; of ASK, a bool. Neither
-    facts nor terms come to the driver.
+    SELECT returns a DataFrame with a column for each variable, CONSTRUCT and DESCRIBE one with
+    subject, predicate and object, with terms in the syntax of N-Triples; ASK returns a bool. No
+    facts and no terms are sent to the driver.
 
         spark.query("univ.store", "SELECT ?x { ?x a :Person }", session=session).count()
     """
-    return open_store(path, at_version=at_version, session=session, master=master).query(text)
+    place = store_path(path, storage_options)
+    return open_store(place, at_version=at_version, session=session, master=master).query(text)
 
 
 def register(session: SparkSession) -> None:
-    """Make `session.read.format("rdf")` and `frame.write.format("rdf")` known to a session."""
-    with _installed():
+    """Register `session.read.format("rdf")` and `frame.write.format("rdf")` with a session."""
+    with _explain_missing():
         from corollary.knowledge_base.spark.source import register
     register(session)
 
 
-class _installed:  # noqa: N801 - reads as a word where it is used
-    """Says how to install Spark where it is missing."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ModuleNotFoundError) and error.name in ("pyspark", "py4j", "pandas"):
-            raise OperationFailed(
-                "E403",
-                f"the pipeline needs {error.name}, which is not installed",
-                "pip install 'corollary[spark]' brings it, and a Java",
-            ) from None
+@contextmanager
+def _explain_missing() -> Iterator[None]:
+    """Explain how to install Spark if it is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "py4j", "pandas"):
+            raise
+        raise OperationFailed(
+            "E403",
+            f"the pipeline needs {error.name}, which is not installed",
+            "pip install 'corollary[spark]' brings it, and a Java",
+        ) from None

@@ -1,52 +1,29 @@
-"""`Built`: what a build or an update on Spark did."""
+"""`Built`: the report of a build or an update on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from corollary.knowledge_base.spark.stages import Stage
-from corollary.rdf.triples import Skipped
+from corollary.knowledge_base.report import Report
+from corollary.knowledge_base.spark.stages import Stage, Stages
+
+if TYPE_CHECKING:
+    from corollary.knowledge_base.spark.load import Loaded
+    from corollary.store import Statistics
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
-    """A version that was committed."""
+class Built(Report):
+    """A committed version, and the stages of its build or update."""
 
     version: int
-    explicit: int
-    facts: int  # explicit ones included
-    inserted: int
-    deleted: int
-    rounds: int
-    derivations: Mapping[str, int]
-    algorithm: str
-    reason: str
-    stages: Sequence[Stage]
-    seconds: Mapping[str, float]
-    skipped: int = 0
-    samples: tuple[Skipped, ...] = field(default=(), repr=False)
+    stages: Sequence[Stage] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` prints it."""
-        return {
-            "version": self.version,
-            "explicit": self.explicit,
-            "facts": self.facts,
-            "inserted": self.inserted,
-            "deleted": self.deleted,
-            "rounds": self.rounds,
-            "derivations": dict(self.derivations),
-            "seconds": {name: round(spent, 6) for name, spent in self.seconds.items()},
-            "algorithm": self.algorithm,
-            "reason": self.reason,
-            "engine": "spark",
-            "complete": True,
-            "stages": [stage.to_json() for stage in self.stages],
-            "skipped": self.skipped,
-            "samples": [sample._asdict() for sample in self.samples],
-        }
+        """Convert the report to the JSON that `--json` prints."""
+        return super().to_json() | {"stages": [stage.to_json() for stage in self.stages]}
 
     def __str__(self) -> str:
         total = sum(self.seconds.values())
@@ -58,3 +35,9 @@ class Built:
                 *lines,
             ]
         )
+
+
+def built(version: int, statistics: Statistics, stages: Stages, loaded: Loaded) -> Built:
+    """Report a version with the statistics of its commit."""
+    report = Built.of(version, statistics, stages.seconds, loaded.skipped, loaded.samples)
+    return replace(report, stages=stages.done)

@@ -1,4 +1,4 @@
-"""Parse and encode: sources as facts in ids, on Spark."""
+"""Parse and encode sources to facts in ids, on Spark."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import count as numbered_from
 from itertools import zip_longest
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from corollary.core.notices import Notices
 from corollary.core.terms import term_of
 from corollary.engines.spark import encode, parse
 from corollary.engines.spark.blocks import REPORT
-from corollary.engines.spark.failures import explained
+from corollary.engines.spark.failures import explain_failures
 from corollary.engines.spark.stored import DataFrame, SparkSession
-from corollary.engines.spark.write import union
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.spark.parts import SourceReader, part_of_program
 from corollary.knowledge_base.spark.sources import Inputs, SplitOf
-from corollary.knowledge_base.spark.stages import Stage, Stages, skew
+from corollary.knowledge_base.spark.stages import Stage, skew
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Constant
 from corollary.rdf.splits import Split
@@ -29,30 +29,34 @@ from corollary.rdf.vocabulary import note_imports, note_unread
 from corollary.store.layout import WIDTH
 from corollary.store.term_hash import hashes
 
-GONE = "- "  # no relation of a program has a blank in its name
+if TYPE_CHECKING:
+    from corollary.knowledge_base.spark.operation import Operation
 
-_BUCKET = 256 << 20  # bytes of sources whose distinct terms one task numbers
-_MOST = 1 << 12  # buckets
-_FEW = 1 << 21  # terms whose hashes every executor may have
-_SOURCES = 1 << 20  # parts of a source
-_PROGRAM = (1 << 31) - 1  # the part of the program's constants
+DELETION_MARK = "- "  # relation names of programs contain no blank
+
+_BUCKET_BYTES = 256 << 20  # bytes of sources per bucket; one task numbers its distinct terms
+_MAX_BUCKETS = 1 << 12  # maximum buckets
+_BROADCAST_TERMS_LIMIT = 1 << 21  # maximum terms whose hashes are broadcast
+# Numbers of parts have 62 bits; those of frames, which are hashes of terms, are greater.
+_SOURCES = 1 << 32  # parts of a source
+_DELETED = 1 << 60  # the first part of deleted sources
+_PROGRAM = 1 << 61  # the part of the program's constants
 
 
 @dataclass(eq=False)
 class Loaded:
-    """Facts in ids, duplicates included, and all that is known about how they were read."""
+    """Facts in ids, with duplicates, and metadata about how they were read."""
 
     facts: DataFrame  # relation, arg0, arg1, …
     numbered: encode.Numbered
-    rows: Mapping[str, int]  # by relation, duplicates included
+    rows: Mapping[str, int]  # by relation, with duplicates
     arities: Mapping[str, int]
     width: int  # arguments of the widest relation, at least 3
-    constants: Mapping[Constant, int]  # of the program
+    constants: Mapping[Constant, int]  # ids of the program's constants
     prefixes: Mapping[str, str] = field(default_factory=dict)
     skipped: int = 0
     samples: tuple[Skipped, ...] = ()
     notices: Notices = field(default_factory=Notices)
-    _kept: list[DataFrame] = field(default_factory=list)
 
     @property
     def terms(self) -> DataFrame:
@@ -60,14 +64,14 @@ class Loaded:
         return self.numbered.terms(hashes)
 
     def repeated(self, facts: Iterable[Atom]) -> list[Atom]:
-        """Those of some facts over constants of the program that were read more than once."""
+        """Select facts over constants of the program that were read more than once."""
         wanted: dict[tuple[object, ...], Atom] = {}
         for fact in facts:
             name = TRIPLES_NAME if fact.relation == TRIPLE else fact.relation
             wanted[name, *(self.constants[term] for term in fact.constants())] = fact
         if not wanted:
             return []
-        # One filter by the ids in each column, which lets through little else.
+        # One filter by the ids in each column, which few other rows pass.
         columns = [*zip_longest(*wanted, fillvalue=None)]
         names = self.facts.columns[: len(columns)]
         frame = self.facts.select(*names)
@@ -78,59 +82,53 @@ class Loaded:
         counts = Counter(tuple(v for v in row if v is not None) for row in frame.collect())
         return [fact for row, fact in wanted.items() if counts[row] > 1]
 
-    def release(self) -> None:
-        """Let Spark forget what it has kept."""
-        for frame in self._kept:
-            frame.unpersist()
-
 
 def load(
-    session: SparkSession,
-    inputs: Inputs,
+    operation: Operation,
+    inputs: tuple[Inputs, Inputs | None],
     program: Program,
     reader: SourceReader,
-    stages: Stages,
-    *,
-    first: int,
-    terms: DataFrame | None,
-    cores: int,
-    deleted: Inputs | None = None,
+    known: tuple[DataFrame, int] | None,
 ) -> Loaded:
-    """Read sources, and give their terms the ids of the terms table or new ones from `first` on.
+    """Read inserted and deleted sources, and assign ids to their terms and the program's.
 
-    `terms` is the terms table, if it has any; the terms of the program get ids too. Relations of
-    facts from `deleted` sources have `GONE` before their names.
+    Known terms have the ids of the terms table, new ones follow from its next id: `known` holds
+    both. The names of relations of deleted facts are prefixed by `DELETION_MARK`.
     """
-    read = inputs.bytes + (deleted.bytes if deleted is not None else 0)
-    buckets = min(_MOST, max(cores, read // _BUCKET))
+    session, stages, frames = operation.session, operation.stages, operation.frames
+    inserted, deleted = inputs
+    read = sum(part.bytes for part in inputs if part is not None)
+    buckets = min(_MAX_BUCKETS, max(operation.cores, read // _BUCKET_BYTES))
     blocks = parse.Blocks(reader, hashes, buckets)
     own = part_of_program(program)
-    frames = [parse.parse_here(session, own, blocks, _PROGRAM)]
-    with stages.stage("parse") as stage, explained("parse"):
-        frames += _parsed(session, inputs, blocks, 0)
+    parts = [parse.parse_here(session, own, blocks, _PROGRAM)]
+    with stages.stage("parse") as stage, explain_failures("parse"):
+        parts += _parsed(session, inserted, blocks, 0)
         if deleted is not None:
-            # Labels are kept, so that what the store shows can be deleted.
-            gone = parse.Blocks(replace(reader, keep_labels=True), hashes, buckets, GONE)
-            frames += _parsed(session, deleted, gone, 1 << 30)
-        parsed = union(frames).persist()
+            # Labels are kept, so that blank nodes can be deleted by the labels the store shows.
+            deletions = parse.Blocks(
+                replace(reader, keep_labels=True), hashes, buckets, DELETION_MARK
+            )
+            parts += _parsed(session, deleted, deletions, _DELETED)
+        parsed = frames.persist(reduce(DataFrame.union, parts))
         reports = _reports(parsed)
         _refuse_errors(reports)
         _measure(stage, reports, read)
     arities = _arities(reports)
     width = max([WIDTH, *arities.values(), *program.arities.values()])
-    with stages.stage("encode") as stage, explained("encode"):
-        known = None
-        if terms is not None:
-            few = sum(report["terms"] for report in reports) <= _FEW
-            known = encode.known_terms(terms, parsed, buckets, few=few)
-        numbered = encode.number(parsed, buckets, first, known)
-        facts = encode.translate(parsed, numbered, len(reports), width).persist()
+    with stages.stage("encode") as stage, explain_failures("encode"):
+        known_terms = None
+        if known is not None:
+            few = sum(report["terms"] for report in reports) <= _BROADCAST_TERMS_LIMIT
+            known_terms = encode.known_terms(known[0], parsed, buckets, few=few)
+        first = 0 if known is None else known[1]
+        numbered = encode.number(parsed, buckets, first, known_terms, frames)
+        facts = frames.persist(encode.translate(parsed, numbered, len(reports), width))
         stage.rows = facts.count()
         stage.skew = skew([*numbered.sizes.values()])
-    texts = own.terms.to_pylist()
     ids = encode.codes_of(numbered, _PROGRAM).tolist()
     skipped, samples = _skipped(reports)
-    prefixes: dict[str, str] = dict(inputs.prefixes)
+    prefixes: dict[str, str] = dict(inserted.prefixes)
     for report in reports:
         prefixes = {**report["prefixes"], **prefixes}
     return Loaded(
@@ -139,19 +137,18 @@ def load(
         _rows(reports),
         arities,
         width,
-        dict(zip(map(term_of, texts), ids, strict=True)),
+        dict(zip(map(term_of, own.terms.to_pylist()), ids, strict=True)),
         prefixes,
         skipped,
         samples,
         _notices(reports, program),
-        [parsed, numbered.frame, facts],
     )
 
 
 def _parsed(
     session: SparkSession, inputs: Inputs, blocks: parse.Blocks, first: int
 ) -> list[DataFrame]:
-    """The blocks of all sources; the parts of each have numbers of their own."""
+    """Parse all sources to blocks; each source has its own range of part numbers."""
     numbers = numbered_from(first, _SOURCES)
     found = []
     if inputs.groups:
@@ -171,7 +168,7 @@ def _parsed(
 
 
 def _reports(parsed: DataFrame) -> list[dict[str, Any]]:
-    """What tasks have read, in the order of the sources."""
+    """Collect the reports of tasks, in the order of the sources."""
     rows = parsed.where(f"kind = {REPORT}").select("payload").collect()
     found = [pickle.loads(row[0]) for row in rows]
     return sorted(found, key=lambda report: int(report["part"]))
@@ -193,11 +190,11 @@ def _rows(reports: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _arities(reports: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The numbers of arguments of all relations, which parts must agree on."""
+    """Return the arities of all relations; parts must agree on them."""
     found = {TRIPLES_NAME: 3}
     for report in reports:
         for name, (arity, _) in report["facts"].items():
-            relation = name.removeprefix(GONE)
+            relation = name.removeprefix(DELETION_MARK)
             known = found.setdefault(relation, arity)
             if known != arity:
                 raise InvalidInput(
@@ -209,7 +206,7 @@ def _arities(reports: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _line(reports: Sequence[Mapping[str, Any]], split: Any, line: int | None) -> int | None:
-    """The number of a line in its file, from that in its split."""
+    """Convert the number of a line in its split to that in its file."""
     if line is None or not isinstance(split, Split) or split.start == 0:
         return line
     before: int = sum(
@@ -238,7 +235,7 @@ def _raise(error: tuple[Any, ...], reports: Sequence[Mapping[str, Any]], split: 
 
 
 def _notices(reports: Sequence[Mapping[str, Any]], program: Program) -> Notices:
-    """What the driver warns of, from what the tasks have seen."""
+    """Merge the observations of tasks into the driver's warnings."""
     notices = Notices()
     counts: dict[str, int] = {}
     imported: set[str] = set()
@@ -256,7 +253,7 @@ def _notices(reports: Sequence[Mapping[str, Any]], program: Program) -> Notices:
 
 
 def _skipped(reports: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[Skipped, ...]]:
-    """How many statements could not be read, and where the first ones are."""
+    """Return the number of statements that could not be parsed, and locate the first ones."""
     samples = [
         sample._replace(line=_line(reports, report["splits"][number], sample.line))
         for report in reports

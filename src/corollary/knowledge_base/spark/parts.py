@@ -1,4 +1,4 @@
-"""How tasks read all that a knowledge base reads: RDF, tables of facts, and rows of DataFrames."""
+"""Readers of RDF, tables of facts, and rows of DataFrames, for tasks."""
 
 from __future__ import annotations
 
@@ -12,30 +12,28 @@ import pyarrow.compute as pc
 from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.notices import Notices
-from corollary.core.tables import Tables, encode, joined
+from corollary.core.tables import Tables, argument_columns, encode, joined
 from corollary.core.terms import term_of
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.files.cells import write_cell
 from corollary.knowledge_base.data import DataReader
 from corollary.lang.program import Program
-from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE, Variable
+from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, TRIPLES_NAME, TYPE, Variable
 from corollary.rdf.splits import Part, PartReader, Split
 from corollary.rdf.vocabulary import vocabulary_of_columns
 
 TABLE = "table"  # the format of splits that are tables of facts
 RELATION = "predicate"  # the column of a DataFrame that names the relation
-_TRIPLE_COLUMNS = {"subject", "predicate", "object"}
 
 
 @dataclass(frozen=True)
 class SourceReader(PartReader):
-    """Reads RDF, and tables of relations with these numbers of arguments."""
+    """Reads RDF, and tables of relations with these arities."""
 
     arities: Mapping[str, int] = field(default_factory=dict)
 
     def files(self, splits: Sequence[Split]) -> Part:
-        """The splits of files; tables come in groups of their own."""
+        """Read the splits of files; tables are in separate groups."""
         if splits[0].format != TABLE:
             return super().files(splits)
         reader = DataReader(Dictionary(), {}, self.arities)
@@ -54,9 +52,9 @@ class SourceReader(PartReader):
         )
 
     def frame(self, table: pa.Table, name: str, scope: str = "") -> Part:
-        """Rows with subject, predicate and object, or with a relation and arg0, arg1, …"""
-        if {*table.column_names} >= _TRIPLE_COLUMNS:
-            return super().frame(table.select(sorted(_TRIPLE_COLUMNS)), name, scope)
+        """Read rows with subject, predicate and object, or with a relation and arg0, arg1, …"""
+        if {*table.column_names} >= {*TRIPLE_COLUMNS}:
+            return super().frame(table.select(TRIPLE_COLUMNS), name, scope)
         reader = DataReader(Dictionary(), {}, self.arities)
         try:
             parts = [
@@ -69,12 +67,11 @@ class SourceReader(PartReader):
 
 
 def part_of(tables: Tables, dictionary: Dictionary, notices: Notices | None = None) -> Part:
-    """Facts that are encoded already, by a dictionary that has no other terms."""
+    """Create a part from facts encoded by a dictionary that has no other terms."""
     found: dict[str, list[Sequence[Ids]]] = {}
     for predicate, rows in tables.items():
-        triple = predicate.relation == TRIPLE
-        name = TRIPLES_NAME if triple else predicate.relation
-        columns = _places(predicate, rows, dictionary) if triple else [*rows.T]
+        name = TRIPLES_NAME if predicate.relation == TRIPLE else predicate.relation
+        columns = argument_columns(predicate, rows, dictionary)
         if columns or len(rows):
             found.setdefault(name, []).append(columns)
     facts = {
@@ -88,9 +85,9 @@ def part_of(tables: Tables, dictionary: Dictionary, notices: Notices | None = No
 
 
 def part_of_program(program: Program) -> Part:
-    """All constants of a program, and its facts.
+    """Create a part from all constants of a program and its facts.
 
-    Every constant of a rule is then a term like any other, whose id is known before the rules run.
+    Constants of rules are thus assigned ids before the rules run.
     """
     dictionary = Dictionary()
     dictionary.id(TYPE)
@@ -102,22 +99,12 @@ def part_of_program(program: Program) -> Part:
 
 
 def cells(texts: pa.Array) -> pa.Array:
-    """Texts of terms as the cells of facts files."""
+    """Convert texts of terms to cells of facts files."""
     return pa.array([write_cell(term_of(text)) for text in texts.to_pylist()], pa.string())
 
 
-def _places(predicate: Predicate, rows: Ids, dictionary: Dictionary) -> list[Ids]:
-    """Subject, property and object of triples of a property or class."""
-    assert predicate.property is not None, "triples are kept by property"
-    labels = [predicate.property]
-    if predicate.member_of is not None:
-        labels = [TYPE, predicate.member_of]
-    same = [np.full(len(rows), dictionary.id(term), np.uint32) for term in labels]
-    return [rows[:, 0], *same, *rows[:, 1:].T]
-
-
 def _by_relation(table: pa.Table, name: str) -> Iterable[tuple[str, pa.Table]]:
-    """The rows of each relation, with as many columns as it has arguments."""
+    """Group rows by relation, with one column per argument of the relation."""
     relation = table.column(RELATION)
     columns = [column for column in table.column_names if column != RELATION]
     for value in pc.unique(relation).to_pylist():
@@ -134,5 +121,5 @@ def _by_relation(table: pa.Table, name: str) -> Iterable[tuple[str, pa.Table]]:
             )
         chosen = rows.select(used)
         if value == TRIPLES_NAME:
-            chosen = chosen.rename_columns(["subject", "predicate", "object"])
+            chosen = chosen.rename_columns(TRIPLE_COLUMNS)
         yield value, chosen

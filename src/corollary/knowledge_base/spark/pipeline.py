@@ -1,114 +1,98 @@
-"""Build: from sources to a committed version, stage by stage."""
+"""Build a committed version from sources, stage by stage."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from corollary.core.notices import gathering
+from corollary.core.object_store import StorePath
 from corollary.core.partial import PartialDictionary
-from corollary.engines.spark import hadoop, stored
-from corollary.engines.spark.evaluate import RoundReport
-from corollary.engines.spark.failures import explained
+from corollary.engines.spark import stored
+from corollary.engines.spark.failures import explain_failures
 from corollary.engines.spark.local import address
-from corollary.engines.spark.stored import DataFrame, SparkSession
-from corollary.engines.spark.write import read_files, write_facts, write_terms
-from corollary.errors import InvalidInput
+from corollary.engines.spark.reports import RoundReport
+from corollary.engines.spark.rows import arguments
+from corollary.engines.spark.stored import DataFrame
+from corollary.engines.spark.write import write_facts
+from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base import distributed
 from corollary.knowledge_base.axioms import axiom_texts
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.patterns import read_pattern
-from corollary.knowledge_base.persistence import is_empty
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
-from corollary.knowledge_base.spark.built import Built
-from corollary.knowledge_base.spark.hybrid import kept_by
-from corollary.knowledge_base.spark.load import Loaded, load
-from corollary.knowledge_base.spark.parts import RELATION, SourceReader, cells
-from corollary.knowledge_base.spark.sessions import cores_of, started, steady
-from corollary.knowledge_base.spark.sources import gathered
-from corollary.knowledge_base.spark.stages import OnProgress, Stage, Stages, skew
+from corollary.knowledge_base.spark.built import Built, built
+from corollary.knowledge_base.spark.load import Loaded
+from corollary.knowledge_base.spark.operation import (
+    Operation,
+    add_new_terms,
+    partial_dictionary,
+)
+from corollary.knowledge_base.spark.options import Options
+from corollary.knowledge_base.spark.parts import RELATION, cells
+from corollary.knowledge_base.spark.stages import Stage, skew
+from corollary.knowledge_base.stores import is_empty
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLES_NAME, TYPE
-from corollary.rdf.triples import OnError
+from corollary.lang.syntax import TRIPLE_COLUMNS, TRIPLES_NAME, TYPE
 from corollary.store import Statistics, Store, Writer
 from corollary.store.commits import Count
 from corollary.store.marker import remove_store
-from corollary.store.places import local_path
-from corollary.store.term_hash import hashes
 
 
 def build(
-    path: str | Path,
+    path: StorePath,
     sources: Any,
-    *,
     rules: Rules | Iterable[Rules],
     mode: str,
     patterns: Sequence[str],
-    master: str | None,
-    session: SparkSession | None,
-    on_error: OnError,
-    limit_input_bytes: int | None,
-    message: str | None,
     partitions: int | None,
-    on_progress: OnProgress | None,
+    options: Options,
 ) -> Built:
     """See `corollary.knowledge_base.spark.build`."""
-    address(local_path(path))  # fails at once if Spark cannot write there
+    if isinstance(path, Path):
+        address(path)  # fails early if Spark cannot write there
     check_mode(mode, "rules", patterns)
     program = read_rules(rules)
-    stages = Stages(on_progress)
-    with stages.stage("session"):
-        session = started(session, master)
-        cores = cores_of(session)
-    inputs = gathered(
-        sources,
-        find=partial(hadoop.find, session),
-        is_frame=stored.is_frame,
-        first=0,
-        cores=cores,
-        arities=program.arities,
-    )
-    if len(inputs.program):
-        program = program | inputs.program
-    kept = [read_pattern(text, program.arities, program.prefixes) for text in patterns]
-    make = partial(kept_by, materialize=kept) if mode == "hybrid" else None
-    with steady(session), _created(path, mode) as store:
-        writer = store.writer()
-        reader = SourceReader(on_error, limit=limit_input_bytes, arities=program.arities)
-        loaded = load(session, inputs, program, reader, stages, first=0, terms=None, cores=cores)
-        try:
+    with Operation.begin(options) as operation:
+        inputs = operation.gather(sources, program.arities)
+        if len(inputs.program):
+            program = program | inputs.program
+        prematerialized = [
+            read_pattern(text, program.arities, program.prefixes) for text in patterns
+        ]
+        with _create_store(path, mode) as store:
+            writer = store.writer()
+            loaded = operation.load(inputs, program, arities=program.arities)
             writer.reserve(loaded.width)
-            terms = add_terms(session, writer, loaded, stages)
-            with stages.stage("materialize") as stage, gathering(loaded.notices):
-                done, dictionary = derived(
-                    session, loaded, program, terms, stages, partitions, make
-                )
-                _measure(stage, done)
-            with stages.stage("commit") as stage, explained("commit"):
+            terms = operation.add_terms(writer, loaded)
+            with (
+                operation.stages.stage("materialize") as stage,
+                gathering(loaded.notices),
+                explain_failures("materialize"),
+            ):
+                how = {"mode": mode, "patterns": prematerialized, "partitions": partitions}
+                done, dictionary = _materialize(operation, loaded, program, terms, **how)
+                stage.rows, stage.rounds = done.count, len(done.rounds)
+                stage.skew = max((report.skew for report in done.rounds), default=1.0)
+            with operation.stages.stage("commit") as stage, explain_failures("commit"):
                 asserted = loaded.repeated(program.axioms)
                 add_new_terms(writer, dictionary)
-                found = _write(session, writer, loaded, done, stage, cores)
-                chunks.save(done.engine.workspace, writer, done.keeper)
-            counts = {
-                name: Count(_width(name, loaded, program), *numbers)
-                for name, numbers in found.items()
-            }
+                counts = _write(writer, loaded, done, stage, operation.cores)
+                chunks.save(done.engine.run, writer, done.reasoner)
+            widths = {**program.arities, **loaded.arities}
             statistics = Statistics(
-                counts,
+                {name: Count(widths.get(name, 3), *n) for name, n in counts.items()},
                 inserted=stage.rows,
                 algorithm=done.statistics.algorithm,
                 reason=done.statistics.reason,
                 engine="spark",
                 rounds=len(done.rounds),
                 derivations=done.statistics.derivations,
-                seconds=stages.seconds,
+                seconds=operation.stages.seconds,
             )
             version = writer.commit(
                 program=program,
@@ -116,136 +100,19 @@ def build(
                 prefixes={**loaded.prefixes, **program.prefixes},
                 statistics=statistics,
                 mode=mode,
-                materialize=[Printer().atom(pattern) for pattern in kept],
+                materialize=[Printer().atom(pattern) for pattern in prematerialized],
                 kind="build",
-                message=message or "",
+                message=options.message or "",
             )
-            done.derived.unpersist()
-            done.engine.release()
-        finally:
-            loaded.release()
     loaded.notices.warn()
-    return Built(
-        version,
-        statistics.explicit,
-        statistics.facts,
-        statistics.facts,
-        0,
-        statistics.rounds,
-        statistics.derivations,
-        statistics.algorithm,
-        statistics.reason,
-        stages.done,
-        stages.seconds,
-        loaded.skipped,
-        loaded.samples,
-    )
-
-
-def _write(
-    session: SparkSession,
-    writer: Writer,
-    loaded: Loaded,
-    done: distributed.Materialized,
-    stage: Stage,
-    cores: int,
-) -> dict[str, tuple[int, int]]:
-    """Write explicit and derived facts; how many there are of each relation."""
-    width, version, folder = writer.width, writer.version, writer.store.facts.folder
-    explicit = done.engine.frame(done.explicit)
-    rows = stored.fact_rows(explicit, width, explicit=True, version=version).union(
-        stored.fact_rows(done.derived, width, explicit=False, version=version)
-    )
-    files = write_facts(
-        rows,
-        folder,
-        writer.id,
-        rows=sum(loaded.rows.values()) + done.count,
-        type_id=loaded.constants[TYPE],
-        least=cores,
-    )
-    writer.add_fact_files(files)
-    written = [folder / file for file in files]
-    found = stored.counts(read_files(session, written, stored.fact_columns(width)))
-    stage.rows = sum(total for _, total in found.values())
-    stage.bytes = sum(stored.sizes(written))
-    stage.skew = skew(stored.sizes(written) or [1])
-    return found
-
-
-def add_terms(session: SparkSession, writer: Writer, loaded: Loaded, stages: Stages) -> DataFrame:
-    """Write the new terms into the folder of the terms table; the table with them."""
-    store = writer.store
-    known = store.snapshot(writer.base.version).term_files()
-    if loaded.numbered.count:
-        with stages.stage("terms") as stage, explained("writing terms"):
-            files = write_terms(loaded.terms, store.terms.folder, writer.id)
-            writer.add_term_files(files)
-            written = [store.terms.folder / file for file in files]
-            stage.rows = loaded.numbered.count
-            stage.bytes = sum(stored.sizes(written))
-            known = [*known, *written]
-    return read_files(session, known, stored.TERM_COLUMNS)
-
-
-def derived(
-    session: SparkSession,
-    loaded: Loaded,
-    program: Program,
-    terms: DataFrame,
-    stages: Stages,
-    partitions: int | None,
-    make: Callable[..., Any] | None = None,
-) -> tuple[distributed.Materialized, PartialDictionary]:
-    """All that follows from loaded facts, or what `make` keeps; and the dictionary of the rules."""
-    dictionary = dictionary_of(loaded, terms)
-    with explained("materialize"):
-        done = distributed.materialize(
-            loaded.facts,
-            program.without_facts(),
-            dictionary,
-            session=session,
-            partitions=partitions,
-            make=make,
-            rows=sum(loaded.rows.values()),
-            terms=terms,
-            on_round=lambda report: stages.tell(_round(report)),
-        )
-    return done, dictionary
-
-
-def dictionary_of(loaded: Loaded, terms: DataFrame) -> PartialDictionary:
-    """The constants of the program; other terms are looked up in the terms table."""
-
-    def look_up(texts: list[str]) -> list[int | None]:
-        wanted = hashes(pa.array(texts, pa.large_string())).to_pylist()
-        found = stored.ids_of(terms, texts, wanted)
-        return [found.get(text) for text in texts]
-
-    return PartialDictionary(
-        loaded.constants,
-        loaded.numbered.first + loaded.numbered.count,
-        fetch=lambda ids: stored.texts_of(terms, ids),
-        look_up=look_up,
-    )
-
-
-def add_new_terms(writer: Writer, dictionary: PartialDictionary) -> None:
-    """Terms that rules have made: results of aggregates and the like."""
-    new = dictionary.new_terms
-    if new:
-        writer.add_terms(pa.array([text for _, text in new], pa.large_string()))
+    return built(version, statistics, operation.stages, loaded)
 
 
 def materialize(
-    frame: DataFrame,
-    program: Program | Rules | Iterable[Rules],
-    *,
-    on_error: OnError,
-    on_progress: OnProgress | None,
+    frame: DataFrame, program: Program | Rules | Iterable[Rules], options: Options
 ) -> DataFrame:
     """See `corollary.knowledge_base.spark.materialize`."""
-    triples = {"subject", "predicate", "object"} <= {*frame.columns}
+    triples = {*TRIPLE_COLUMNS} <= {*frame.columns}
     if not triples and RELATION not in frame.columns:
         raise InvalidInput(
             "E546",
@@ -254,67 +121,100 @@ def materialize(
             "rename the columns of the DataFrame",
         )
     rules = read_rules(program)
-    session = frame.sparkSession
-    stages = Stages(on_progress)
-    cores = cores_of(session)
-    inputs = gathered(
-        [frame], find=None, is_frame=stored.is_frame, first=0, cores=cores, arities=rules.arities
-    )
-    with steady(session):
-        reader = SourceReader(on_error, keep_labels=True, arities=rules.arities)
-        loaded = load(session, inputs, rules, reader, stages, first=0, terms=None, cores=cores)
+    operation = Operation.of(options, frame.sparkSession)
+    with operation.steady():
+        inputs = operation.gather([frame], rules.arities)
+        loaded = operation.load(inputs, rules, arities=rules.arities, keep_labels=True)
         terms = loaded.terms
-        with gathering(loaded.notices):
-            done, dictionary = derived(session, loaded, rules, terms, stages, None)
+        with gathering(loaded.notices), explain_failures("materialize"):
+            done, dictionary = _materialize(operation, loaded, rules, terms)
     loaded.notices.warn()
-    if new := dictionary.new_terms:
-        columns = list(zip(*new, strict=True))
-        made = pa.table({"id": pa.array(columns[0]), "term": pa.array(columns[1], pa.string())})
-        terms = terms.select("id", "term").union(session.createDataFrame(made))
+    terms = stored.with_new_terms(terms, dictionary.new_terms)
     width = loaded.width
-    facts = stored.fact_rows(
-        done.engine.frame(done.explicit), width, explicit=True, version=0
-    ).union(stored.fact_rows(done.derived, width, explicit=False, version=0))
+    facts = _fact_rows(done, width, 0)
     if triples:
-        names = dict(zip(stored.arguments(3), ("subject", "predicate", "object"), strict=True))
+        names = dict(zip(arguments(3), ("subject", "predicate", "object"), strict=True))
         chosen = facts.where(f"relation = '{TRIPLES_NAME}'")
-        return stored.written_out(chosen, terms, 3, names, None)
-    same = {name: name for name in stored.arguments(width)}
-    return stored.written_out(facts, terms, width, {"relation": RELATION, **same}, cells)
+        return stored.with_texts(chosen, terms, 3, names, None)
+    same = {name: name for name in arguments(width)}
+    return stored.with_texts(facts, terms, width, {"relation": RELATION, **same}, cells)
+
+
+def _materialize(
+    operation: Operation,
+    loaded: Loaded,
+    program: Program,
+    terms: DataFrame,
+    **options: Any,
+) -> tuple[distributed.Materialized, PartialDictionary]:
+    """Materialize facts; also return the dictionary."""
+    dictionary = partial_dictionary(terms, loaded.constants, loaded.numbered.next_id)
+    done = distributed.materialize(
+        loaded.facts,
+        program.without_facts(),
+        dictionary,
+        rows=sum(loaded.rows.values()),
+        terms=terms,
+        on_round=lambda report: operation.stages.tell(_round(report)),
+        frames=operation.frames,
+        **options,
+    )
+    return done, dictionary
+
+
+def _fact_rows(done: distributed.Materialized, width: int, version: int) -> DataFrame:
+    """Convert explicit and derived facts to rows of the facts table."""
+    explicit = stored.fact_rows(
+        done.engine.frame(done.explicit), width, explicit=True, version=version
+    )
+    return explicit.union(stored.fact_rows(done.derived, width, explicit=False, version=version))
+
+
+def _write(
+    writer: Writer, loaded: Loaded, done: distributed.Materialized, stage: Stage, cores: int
+) -> dict[str, tuple[int, int]]:
+    """Write explicit and derived facts; return explicit and total counts by relation."""
+    files = write_facts(
+        _fact_rows(done, writer.width, writer.version),
+        writer.store.facts.folder,
+        writer.id,
+        rows=len(done.explicit) + done.count,
+        type_id=loaded.constants[TYPE],
+        least=cores,
+    )
+    writer.add_fact_files([file.name for file in files])
+    stage.rows = sum(file.rows for file in files)
+    stage.bytes = sum(file.bytes for file in files)
+    stage.skew = skew([file.bytes for file in files] or [1])
+    counts: dict[str, tuple[int, int]] = {}
+    for file in files:
+        for (relation, explicit), count in file.counts.items():
+            own, total = counts.get(relation, (0, 0))
+            counts[relation] = own + count * explicit, total + count
+    return counts
 
 
 @contextmanager
-def _created(path: str | Path, mode: str) -> Iterator[Store]:
-    """A new store, of which nothing is left if what follows fails.
+def _create_store(path: StorePath, mode: str) -> Iterator[Store]:
+    """Create a store, and remove it if the block fails.
 
-    An empty one, such as an interrupted build leaves, is used as it is.
+    An existing empty store, such as an interrupted build leaves, is reused.
     """
     if is_empty(path):
         store = Store.open(path)
-        store.begin_again()
+        store.discard_orphaned_terms()
         yield store
         return
-    folder = local_path(path)
-    there = folder.is_dir()
+    there = path.is_dir()
     store = Store.create(path, mode=mode)
     try:
         yield store
     except BaseException:
-        with suppress(OSError):
-            remove_store(folder)
+        with suppress(OSError, OperationFailed):
+            remove_store(path)
             if not there:
-                folder.rmdir()
+                path.rmdir()
         raise
-
-
-def _width(name: str, loaded: Loaded, program: Program) -> int:
-    return loaded.arities.get(name) or program.arities.get(name, 3)
-
-
-def _measure(stage: Stage, done: distributed.Materialized) -> None:
-    stage.rows = done.count
-    stage.rounds = len(done.rounds)
-    stage.skew = max((report.skew for report in done.rounds), default=1.0)
 
 
 def _round(report: RoundReport) -> str:

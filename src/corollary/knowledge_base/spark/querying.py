@@ -1,8 +1,8 @@
-"""Queries on Spark: SPARQL and patterns over the tables of a store, which nobody opens.
+"""Query with Spark: SPARQL and patterns over the tables of a store that is not loaded.
 
-The driver holds the rules, and of the terms those that the query names; facts and terms are read
-by tasks, as the files of the version, and answers are DataFrames. A hybrid store derives answers
-when it is asked (`hybrid`).
+The driver holds only the rules and the terms in the query; tasks read facts and terms from the
+files of the version, and answers are DataFrames. A hybrid store derives answers at query time
+(`hybrid`).
 """
 
 from __future__ import annotations
@@ -17,32 +17,44 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.partial import PartialDictionary
-from corollary.engines.spark import stored
-from corollary.engines.spark.failures import explained
+from corollary.engines.spark.failures import explain_failures
 from corollary.engines.spark.folders import refuse_occupied, write_folder
-from corollary.engines.spark.stored import DataFrame, SparkSession
-from corollary.engines.spark.write import read_files
+from corollary.engines.spark.persisted import PersistedFrames
+from corollary.engines.spark.stored import DataFrame, SparkSession, with_new_terms
 from corollary.errors import InvalidInput, OperationFailed
-from corollary.knowledge_base.patterns import is_pattern, places_of, read_pattern
+from corollary.knowledge_base.patterns import (
+    arities_of,
+    is_pattern,
+    materialized_patterns,
+    places_of,
+    read_pattern,
+)
 from corollary.knowledge_base.spark.hybrid import Unfolded
-from corollary.knowledge_base.spark.sessions import apart, started, unnoticed
+from corollary.knowledge_base.spark.operation import (
+    current_facts,
+    partial_dictionary,
+    term_table,
+)
+from corollary.knowledge_base.spark.sessions import (
+    get_session,
+    keep_active_session,
+    separate_session,
+)
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
 from corollary.query.results import Solutions, TripleTable
-from corollary.query.spark import SparkQueries, SparkRunner
-from corollary.query.spark_hybrid import HybridSparkRunner
+from corollary.query.spark import HybridSparkRunner, SparkQueries, SparkRunner
 from corollary.query.write import FOLDERS, pieces
 from corollary.store import Store
-from corollary.store.term_hash import hashes
+from corollary.store.places import Place
 
 
 class SparkStore:
-    """A version of a store, asked on Spark; see `corollary.spark.open_store`."""
+    """A version of a store for queries on Spark; see `corollary.spark.open_store`."""
 
     def __init__(
         self,
-        path: str | Path,
+        path: Place,
         *,
         at_version: int | None = None,
         session: SparkSession | None = None,
@@ -52,14 +64,15 @@ class SparkStore:
         """`options` are those of `SparkEngine`, which derives the answers of hybrid stores."""
         self._snapshot = snapshot = Store.open(path).snapshot(at_version)
         self._options = options
-        self._session = apart(started(session, master))
-        self._terms = read_files(self._session, snapshot.term_files(), stored.TERM_COLUMNS)
-        self._dictionary = PartialDictionary(
-            {},
-            sum(file.rows for file in snapshot.term_data),
-            fetch=lambda ids: stored.texts_of(self._terms, ids),
-            look_up=self._look_up,
-        )
+        self._session = separate_session(get_session(session, master))
+        self._frames = PersistedFrames()
+        self._terms = term_table(self._session, snapshot)
+        count = sum(file.rows for file in snapshot.term_data)
+        self._dictionary = partial_dictionary(self._terms, {}, count)
+
+    def close(self) -> None:
+        """Release Spark's persisted answers; those of a hybrid store become unreadable."""
+        self._frames.release()
 
     @property
     def mode(self) -> str:
@@ -68,7 +81,7 @@ class SparkStore:
 
     @property
     def version(self) -> int:
-        """The version that is asked."""
+        """The version that queries read."""
         return self._snapshot.version
 
     @property
@@ -79,16 +92,16 @@ class SparkStore:
     def query(self, text: str, *, name: str = "<query>") -> DataFrame | bool:
         """Answer a SPARQL 1.1 query, or an atom such as `[?x, a, :Person]` or `path(1, ?y)`.
 
-        SELECT and atoms give a DataFrame with a column for each variable, CONSTRUCT and DESCRIBE
-        one with subject, predicate and object: terms as N-Triples writes them, null where unbound.
-        ASK and atoms without variables give a bool. The DataFrame is computed when it is read.
+        SELECT and atoms return a DataFrame with a column for each variable, CONSTRUCT and DESCRIBE
+        one with subject, predicate and object: terms in the syntax of N-Triples, null if unbound.
+        ASK and atoms without variables return a bool. The DataFrame is lazy.
         """
-        with _asking():
+        with _explain_query_failures():
             return self._answer(text, name)[0]
 
     def collect(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:
-        """The answer on the driver, as `KnowledgeBase.query` gives it."""
-        with _asking():
+        """Collect the answer on the driver, in the form of `KnowledgeBase.query`."""
+        with _explain_query_failures():
             found, triples = self._answer(text, name)
             if isinstance(found, bool):
                 return found
@@ -101,7 +114,7 @@ class SparkStore:
     def write(
         self, text: str, folder: str | Path, format_: str = "parquet", *, name: str = "<query>"
     ) -> int:
-        """Write the answer into a new folder, by tasks; how many rows there are.
+        """Write the answer into a new folder from tasks; return the number of rows.
 
         The formats are those of files; N-Triples is for CONSTRUCT and DESCRIBE.
         """
@@ -110,37 +123,37 @@ class SparkStore:
             raise InvalidInput(
                 "E565",
                 f"answers are not written into folders as {format_}",
-                f"there are {', '.join(FOLDERS)}; any format goes to a file",
+                f"choose one of {', '.join(FOLDERS)}, or write to a file",
             )
         refuse_occupied(self._terms, target)
-        with _asking():
+        with _explain_query_failures():
             found, triples = self._answer(text, name)
             if isinstance(found, bool):
-                raise InvalidInput("E565", "the answer of ASK is no table", "leave the folder out")
+                raise InvalidInput("E565", "the answer of ASK is not a table", "omit the folder")
             if format_ == "nt" and not triples:
                 raise InvalidInput(
-                    "E562", "answers of SELECT queries are not written as nt", "use CONSTRUCT"
+                    "E562", "cannot write the answer of SELECT queries as nt", "use CONSTRUCT"
                 )
             how = None if format_ == "parquet" else pieces(format_, found.columns)
             return write_folder(found, target, format_, how)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:
-        """The SQL of a query and how Spark carries it out; in hybrid mode with proof trees."""
-        with _asking():
+        """Show the SQL of a query and Spark's plan; in hybrid mode with proof trees."""
+        with _explain_query_failures():
             if not is_pattern(text):
                 return self._queries.explain(text, self.prefixes, name)
             if self._unfolded is None:
                 raise InvalidInput(
                     "E583",
                     "only hybrid stores unfold patterns",
-                    "ask a SPARQL query to see its plan",
+                    "use a SPARQL query to see its plan",
                 )
             return self._unfolded.tree_of(self._pattern(text))
 
     # -- answers -----------------------------------------------------------------------------------
 
     def _answer(self, text: str, name: str) -> tuple[DataFrame | bool, bool]:
-        """The answer, and whether it is triples."""
+        """Evaluate a query; return the answer, and whether it is triples."""
         if is_pattern(text):
             return self._matching(self._pattern(text)), False
         queries = self._queries
@@ -160,39 +173,31 @@ class SparkStore:
 
     @cached_property
     def _unfolded(self) -> Unfolded | None:
-        """What derives answers, in a hybrid store."""
+        """The reasoner of a hybrid store that derives answers; None for other stores."""
         snapshot = self._snapshot
         if snapshot.mode != "hybrid":
             return None
-        patterns = [self._pattern(text) for text in snapshot.commit.materialize]
         explicit = self._facts.where("explicit").drop("explicit")
         program = snapshot.program.without_facts()
-        options = {"terms": self._terms, **self._options}
+        options = {"terms": self._terms, "frames": self._frames, **self._options}
+        patterns = materialized_patterns(snapshot)
         return Unfolded(explicit, program, patterns, self._dictionary, **options)
 
     @cached_property
     def _facts(self) -> DataFrame:
         """The facts of the version: `relation`, `arg0`, `arg1`, … and `explicit`."""
-        snapshot = self._snapshot
-        width = snapshot.schema.names.index("explicit") - 1
-        rows = read_files(self._session, snapshot.fact_files(), stored.fact_columns(width))
-        return stored.current_facts(rows, width)
+        return current_facts(self._session, self._snapshot)
 
     def _pattern(self, text: str) -> Atom:
-        snapshot = self._snapshot
-        widths = {name: count.width for name, count in snapshot.statistics.relations.items()}
-        widths.pop(TRIPLES_NAME, None)
-        return read_pattern(text, widths | dict(snapshot.program.arities), self.prefixes)
+        return read_pattern(text, arities_of(self._snapshot), self.prefixes)
 
     def _matching(self, pattern: Atom) -> DataFrame | bool:
-        """The values of a pattern's variables, or whether there is such a fact."""
+        """Return the values of a pattern's variables, or whether any fact matches."""
         frame = self._rows(pattern)
         places = places_of(pattern)
         if not places:
             return not frame.isEmpty()
-        known = self._terms.select("id", "term")
-        if more := self._dictionary.new_terms:
-            known = known.union(self._session.createDataFrame(more, "id long, term string"))
+        known = with_new_terms(self._terms, self._dictionary.new_terms)
         for number, place in enumerate(places.values()):
             own = known.selectExpr(f"id AS arg{place}", f"term AS text{number}")
             frame = frame.join(own, f"arg{place}")
@@ -200,7 +205,7 @@ class SparkStore:
         return frame.select(*texts).toDF(*places)
 
     def _rows(self, pattern: Atom) -> DataFrame:
-        """The facts that match, as rows of ids."""
+        """Return the facts that match, as rows of ids."""
         if self._unfolded is not None:
             found = self._unfolded.matching(pattern)
             return self._unfolded.engine.frame(found, width=len(pattern.terms))
@@ -217,17 +222,12 @@ class SparkStore:
                 conditions.append(f"arg{place} = arg{places[term.name]}")
         return self._facts.where(" AND ".join(conditions))
 
-    def _look_up(self, texts: list[str]) -> list[int | None]:
-        wanted = hashes(pa.array(texts, pa.large_string())).to_pylist()
-        found = stored.ids_of(self._terms, texts, wanted)
-        return [found.get(text) for text in texts]
-
 
 @contextmanager
-def _asking() -> Iterator[None]:
-    """Failures of Spark as failures of a query; the active session stays the one that it was."""
+def _explain_query_failures() -> Iterator[None]:
+    """Translate failures of Spark to failures of a query, and preserve the active session."""
     try:
-        with explained("the query"), unnoticed():
+        with explain_failures("the query"), keep_active_session():
             yield
     except OperationFailed as error:
         if error.code != "E540":
@@ -237,4 +237,4 @@ def _asking() -> Iterator[None]:
         raise OperationFailed("E563", error.message) from None
 
 
-_TOO_LARGE = re.compile(r"\bE567: (.*)")  # what a function of terms raised in a task
+_TOO_LARGE = re.compile(r"\bE567: (.*)")  # raised by a function of terms in a task

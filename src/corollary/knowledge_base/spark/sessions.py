@@ -1,4 +1,4 @@
-"""The session that a build runs in."""
+"""The Spark session of an operation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from corollary.engines.spark.daemon import settings
 from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.stored import SparkSession
 
-_SHARE = 4  # of the memory of this machine that Java may use, where it does the work itself
-_LEAST, _MOST = 1 << 30, 16 << 30
+_MEMORY_SHARE = 4  # Java may use 1 / 4 of this machine's memory if tasks run here
+_MIN_MEMORY, _MAX_MEMORY = 1 << 30, 16 << 30
 
 
-def started(session: SparkSession | None, master: str | None) -> SparkSession:
-    """The session that is given, or that runs, or a new one."""
+def get_session(session: SparkSession | None, master: str | None) -> SparkSession:
+    """Return the given session, or the running one, or start a new one."""
     if session is not None:
         return session
     active = SparkSession.getActiveSession()
@@ -31,7 +31,7 @@ def started(session: SparkSession | None, master: str | None) -> SparkSession:
 
 @contextmanager
 def steady(session: SparkSession) -> Iterator[None]:
-    """Have Spark run plans as they are, see `STEADY`; afterwards the session is as it was."""
+    """Disable adaptive execution (see `STEADY`) within a block, and restore the settings."""
     before = {name: str(session.conf.get(name)) for name in STEADY}
     for name, value in STEADY.items():
         session.conf.set(name, value)
@@ -42,8 +42,8 @@ def steady(session: SparkSession) -> Iterator[None]:
             session.conf.set(name, value)
 
 
-def apart(session: SparkSession) -> SparkSession:
-    """A session with the same settings whose views and functions meet nobody else's."""
+def separate_session(session: SparkSession) -> SparkSession:
+    """Create a session with the same settings and separate views and functions."""
     own: SparkSession = session.newSession()
     settings: Any = session.conf
     for name, value in settings.getAll.items():
@@ -54,11 +54,11 @@ def apart(session: SparkSession) -> SparkSession:
 
 
 @contextmanager
-def unnoticed() -> Iterator[None]:
-    """Work in a session of one's own; afterwards the active session is the one that it was.
+def keep_active_session() -> Iterator[None]:
+    """Use a separate session within a block, and restore the active session.
 
-    A session becomes the active one when it makes a DataFrame, and sources that were registered
-    with another one would not be found any more.
+    Creating a DataFrame activates its session, and data sources registered with another session
+    would no longer be found.
     """
     before = SparkSession.getActiveSession()
     try:
@@ -69,15 +69,15 @@ def unnoticed() -> Iterator[None]:
 
 
 def cores_of(session: SparkSession) -> int:
-    """How many tasks run at the same time."""
+    """Return the number of tasks that run in parallel."""
     context: Any = session.sparkContext
     return max(1, int(context.defaultParallelism))
 
 
 def _memory() -> int:
-    """Bytes for Java; the Python processes beside it need the rest."""
+    """Compute the bytes for Java; the Python processes need the rest of the memory."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):  # not every system tells
-        return _LEAST
-    return max(_LEAST, min(_MOST, total // _SHARE))
+    except (ValueError, OSError):  # not available on every system
+        return _MIN_MEMORY
+    return max(_MIN_MEMORY, min(_MAX_MEMORY, total // _MEMORY_SHARE))

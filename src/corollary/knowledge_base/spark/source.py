@@ -1,4 +1,4 @@
-"""RDF as a data source of Spark.
+"""The RDF data source of Spark.
 
 session.read.format("rdf").load("data/*.nt")
 frame.write.format("rdf").mode("append").save("folder")
@@ -14,34 +14,34 @@ from typing import Any
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary
-from corollary.engines.spark.source import COLUMNS, Options, TripleSource
+from corollary.engines.spark.source import Options, TripleSource
 from corollary.engines.spark.stored import SparkSession
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.spark.sources import gathered
-from corollary.lang.syntax import TRIPLES_NAME
+from corollary.knowledge_base.spark.sources import classify_sources
+from corollary.lang.syntax import TRIPLE_COLUMNS, TRIPLES_NAME
 from corollary.rdf import formats
 from corollary.rdf.splits import PartReader, Split
 
-_ROWS = 1 << 16  # of a batch
+_ROWS = 1 << 16  # rows of a batch
 _COMPRESSIONS = {"none": ".nt", "gzip": ".nt.gz", "zstd": ".nt.zst"}
 
 
 class RdfSource(TripleSource):
-    """Files of RDF that every process of the cluster can open.
+    """Reads and writes RDF files that every process of the cluster can open.
 
-    Options: `path` (a file, a folder or a pattern), `onError` (`fail` or `skip`), `keepLabels` (the
-    labels of blank nodes are the same node in all files) and, to write, `compression` (`none`,
-    `gzip` or `zstd`).
+    Options: `path` (a file, a folder or a pattern), `onError` (`fail` or `skip`), `keepLabels` (a
+    label denotes the same blank node in all files) and, for writing, `compression` (`none`, `gzip`
+    or `zstd`).
     """
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """Return the name of the format."""
         return "rdf"
 
     def splits(self, options: Options) -> Sequence[Sequence[Any]]:
-        """What each task reads."""
-        found = gathered(
+        """Assign splits to tasks."""
+        found = classify_sources(
             [_path(options)],
             find=_refuse_address,
             is_frame=lambda _: False,
@@ -52,8 +52,8 @@ class RdfSource(TripleSource):
         return [group for group in found.groups if group[0].format in formats.FORMATS]
 
     def folder(self, options: Options, names: list[str]) -> Path:
-        """Where to write."""
-        if sorted(names) != sorted(COLUMNS):
+        """Return the folder to write to."""
+        if sorted(names) != sorted(TRIPLE_COLUMNS):
             raise InvalidInput(
                 "E546",
                 f"expected the columns subject, predicate and object, found {', '.join(names)}",
@@ -65,19 +65,19 @@ class RdfSource(TripleSource):
         return Path(path.removeprefix("file://").removeprefix("file:"))
 
     def suffix(self, options: Options) -> str:
-        """How the names of files end."""
+        """Return the suffix of the files."""
         chosen = options.get("compression", "none")
         if chosen not in _COMPRESSIONS:
             raise InvalidInput(
                 "E548",
-                f"there is no compression {chosen} of N-Triples",
-                f"there are {', '.join(_COMPRESSIONS)}",
+                f"N-Triples cannot be compressed as {chosen}",
+                f"choose one of {', '.join(_COMPRESSIONS)}",
             )
         return _COMPRESSIONS[chosen]
 
     @staticmethod
     def read(splits: Sequence[Split], options: Options) -> Iterator[pa.RecordBatch]:
-        """The rows of splits; a statement that cannot be read is an error with its line."""
+        """Read the rows of splits; a syntax error is raised with its line."""
         skip = options.get("onerror", "fail") == "skip"
         keep = options.get("keeplabels", "false").lower() == "true"
         part = PartReader("skip" if skip else "fail", keep).files(splits)
@@ -89,7 +89,7 @@ class RdfSource(TripleSource):
         columns = part.facts[TRIPLES_NAME]
         for start in range(0, len(columns[0]), _ROWS):
             texts = [part.terms.take(pa.array(c[start : start + _ROWS])) for c in columns]
-            yield pa.record_batch([text.cast(pa.string()) for text in texts], list(COLUMNS))
+            yield pa.record_batch([text.cast(pa.string()) for text in texts], list(TRIPLE_COLUMNS))
 
     @staticmethod
     def write(path: Path, table: pa.Table) -> None:
@@ -100,17 +100,17 @@ class RdfSource(TripleSource):
 
 
 def register(session: SparkSession) -> None:
-    """Make the source known to a session."""
+    """Register the source with a session."""
     session.dataSource.register(RdfSource)
 
 
 def _lines_before(split: Split) -> int:
-    """The lines of a file before a split."""
+    """Count the lines of a file before a split."""
     if not split.start:
         return 0
     with Path(split.path).open("rb") as file:
         before = file.read(split.start)
-    # A line that begins before the split and ends in it belongs to the one before.
+    # A line that begins before the split and ends in it belongs to the previous split.
     return before.count(b"\n") + (not before.endswith(b"\n"))
 
 

@@ -1,4 +1,4 @@
-"""What people give to the pipeline, sorted by who can open it: tasks, Spark, or the driver."""
+"""Classify sources of the pipeline by reader: tasks, Spark, or the driver."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.inputs import is_compressed
 from corollary.core.tables import encode, joined
 from corollary.errors import UNREADABLE, InvalidInput
 from corollary.files.facts import is_table
 from corollary.knowledge_base.data import DataReader, paths_of
 from corollary.knowledge_base.spark.parts import TABLE, part_of
 from corollary.lang.program import Program
-from corollary.rdf.files import SUFFIXES, File, format_of, is_compressed
+from corollary.rdf.files import SUFFIXES, File, format_of
 from corollary.rdf.splits import LINES, Part, Split, splits_of
 
-_LEAST, _MOST = 4 << 20, 64 << 20  # bytes that a task reads
-_TASKS = 4  # for each core, so that no core waits for the last task alone
+MIN_TASK_BYTES, MAX_TASK_BYTES = 4 << 20, 64 << 20  # minimum and maximum bytes that a task reads
+_TASKS = 4  # tasks per core, so that no core idles during the last task
 
 
 @dataclass(eq=False)
 class Inputs:
-    """Sources of a load."""
+    """The classified sources of a load."""
 
     groups: list[list[Split]] = field(default_factory=list)  # a task each
-    lines: dict[str, Split] = field(default_factory=dict)  # by address: cut and read by Spark
-    documents: dict[str, Split] = field(default_factory=dict)  # by address: read whole by Spark
+    lines: dict[str, Split] = field(default_factory=dict)  # by URL: split and read by Spark
+    documents: dict[str, Split] = field(default_factory=dict)  # by URL: read whole by Spark
     frames: list[Any] = field(default_factory=list)  # DataFrames
-    parts: list[Part] = field(default_factory=list)  # that the driver has
+    parts: list[Part] = field(default_factory=list)  # held by the driver
     program: Program = field(default_factory=Program)  # the rules of .dl files
     prefixes: dict[str, str] = field(default_factory=dict)
     bytes: int = 0
@@ -39,7 +40,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class SplitOf:
-    """The split of a file that Spark reads, from the address that Spark gives."""
+    """Maps a URL reported by Spark to the split of a file."""
 
     known: Mapping[str, Split]
 
@@ -48,7 +49,7 @@ class SplitOf:
         return split._replace(start=start)
 
 
-def gathered(
+def classify_sources(
     sources: Iterable[Any],
     *,
     find: Any,
@@ -58,10 +59,10 @@ def gathered(
     arities: Mapping[str, int],
     name: str = "",
 ) -> Inputs:
-    """Sort sources. `find` lists files at addresses, `is_frame` knows DataFrames of Spark.
+    """Classify sources. `find` lists files at URLs, `is_frame` recognizes Spark DataFrames.
 
-    `first` is the number of the next term, which makes the blank nodes of this load its own; `name`
-    tells loads apart that begin with the same one.
+    `first` is the number of the next term; it scopes the blank nodes of this load. `name`
+    distinguishes loads that start with the same number.
     """
     found = Inputs()
     local: dict[Path, None] = {}
@@ -77,11 +78,13 @@ def gathered(
         else:
             for path in paths_of(_local(str(source))):
                 _sort(path, found, local, tables)
-    # Tasks have another working directory.
+    # Tasks have a different working directory.
     sizes = {path.absolute(): _size(path) for path in (*local, *tables)}
     local, tables = ({path.absolute(): None for path in paths} for paths in (local, tables))
     found.bytes += sum(sizes.values())
-    wanted = min(_MOST, max(_LEAST, sum(sizes[path] for path in local) // (_TASKS * cores)))
+    wanted = min(
+        MAX_TASK_BYTES, max(MIN_TASK_BYTES, sum(sizes[path] for path in local) // (_TASKS * cores))
+    )
     splits = [
         split
         for path in local
@@ -109,7 +112,7 @@ def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path,
         raise InvalidInput(
             "E341",
             f"{path} is neither rules, nor RDF, nor a table of facts",
-            "files are told by their names: .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv, .parquet",
+            "the name must end in .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
             file=str(path),
         )
 
@@ -121,7 +124,7 @@ def _remote(source: str, found: Inputs, find: Any, scopes: Iterator[str]) -> Non
         if format_ is None:
             continue
         known += 1
-        # Spark decompresses .gz itself; of .zst it often has nothing that could.
+        # Spark decompresses .gz itself, but often lacks support for .zst.
         lines = format_ in LINES and Path(path).suffix.lower() != ".zst"
         target = found.lines if lines else found.documents
         if path not in target:
@@ -137,7 +140,7 @@ def _remote(source: str, found: Inputs, find: Any, scopes: Iterator[str]) -> Non
 
 
 def _here(source: Any, found: Inputs, arities: Mapping[str, int]) -> Part:
-    """Tables, graphs and programs that this process holds."""
+    """Convert a table, graph or program of this process to a part."""
     reader = DataReader(Dictionary(), found.prefixes, arities)
     tables = [part for part in reader.sources([source]) if not isinstance(part, Program)]
     found.prefixes = {**reader.prefixes, **found.prefixes}
@@ -147,7 +150,7 @@ def _here(source: Any, found: Inputs, arities: Mapping[str, int]) -> Part:
 def _packed(
     splits: Sequence[Split], sizes: Mapping[Path, int], wanted: int
 ) -> Iterator[list[Split]]:
-    """Splits in groups of about the wanted size; one that is larger is alone."""
+    """Group splits to about the wanted size; a larger split is alone."""
     group: list[Split] = []
     size = 0
     for split in splits:

@@ -1,11 +1,11 @@
-"""What the stages of the pipeline did: rows, bytes, seconds, rounds, skew."""
+"""Reports of the stages of the pipeline: rows, bytes, seconds, rounds, skew."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 OnProgress = Callable[[str], None]  # one line for every stage and round
@@ -13,7 +13,7 @@ OnProgress = Callable[[str], None]  # one line for every stage and round
 
 @dataclass
 class Stage:
-    """One stage. `skew` is the largest task's share in relation to the mean."""
+    """The report of one stage; `skew` is the size of the largest task relative to the mean."""
 
     name: str
     rows: int = 0
@@ -23,15 +23,9 @@ class Stage:
     skew: float = 1.0
 
     def to_json(self) -> dict[str, Any]:
-        """The stage as `--json` prints it."""
-        return {
-            "name": self.name,
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "seconds": round(self.seconds, 3),
-            "rounds": self.rounds,
-            "skew": round(self.skew, 2),
-        }
+        """Convert the report to the JSON that `--json` prints."""
+        rounded = {"seconds": round(self.seconds, 3), "skew": round(self.skew, 2)}
+        return asdict(self) | rounded
 
     def __str__(self) -> str:
         rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.rows and self.seconds else ""
@@ -43,14 +37,14 @@ class Stage:
 
 @dataclass
 class Stages:
-    """The stages so far; whoever wants to know is told of each one when it ends."""
+    """The finished stages; `on_progress` is called at the end of each."""
 
     on_progress: OnProgress | None = None
     done: list[Stage] = field(default_factory=list)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
-        """Do a stage."""
+        """Time and report a stage."""
         one = Stage(name)
         started = time.perf_counter()
         yield one
@@ -59,7 +53,7 @@ class Stages:
         self.tell(str(one))
 
     def tell(self, text: str) -> None:
-        """Say how far the work has come."""
+        """Report progress."""
         if self.on_progress is not None:
             self.on_progress(text)
 
@@ -70,7 +64,7 @@ class Stages:
 
 
 def skew(sizes: Sequence[float]) -> float:
-    """The largest in relation to the mean.
+    """Return the maximum relative to the mean.
 
     >>> skew([1, 1, 4])
     2.0

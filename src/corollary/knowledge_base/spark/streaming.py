@@ -1,12 +1,12 @@
-"""Files of changes that are dropped into a folder, each applied to a store exactly once.
+"""Apply files of changes from a folder to a store, exactly once.
 
-A file is known by its name: `*.insert.nt`, `*.delete.nt` (and the other syntaxes of RDF), or
-`*.rdfp`, an RDF Patch; each also with .gz or .zst. Files that came together are one batch, and
-those of the same kind that follow each other are one commit.
+The name of a file determines its kind: `*.insert.nt`, `*.delete.nt` (and the other syntaxes of
+RDF), or `*.rdfp`, an RDF Patch; each also with .gz or .zst. Files that arrive together form a
+batch, and consecutive files of the same kind form a commit.
 
-Invariant: the commit of a change names the stream, the batch and the place in it. What the store
-has committed is passed over when a batch comes again, so that a change is made once, wherever
-the process ended.
+Invariant: the commit of a change names the stream, the batch and the position in it. When a batch
+is repeated, changes that the store has committed are skipped, so that processing is idempotent
+wherever the process was interrupted.
 """
 
 from __future__ import annotations
@@ -15,23 +15,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack, cast
 
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.inputs import is_compressed, suffix_of
 from corollary.core.notices import Notices, gathering
+from corollary.core.object_store import ObjectPath, StorePath
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
+from corollary.knowledge_base.spark.options import Options, ReadOptions, StreamOptions
+from corollary.lang.syntax import TRIPLE_COLUMNS
 from corollary.rdf import formats
-from corollary.rdf.files import format_of, is_compressed, suffix_of
+from corollary.rdf.files import format_of
 from corollary.rdf.patch import read_patch
-from corollary.rdf.triples import OnError, Triples
+from corollary.rdf.triples import Triples
 from corollary.store import Store
+from corollary.store.places import Place, store_path
 
-CHECKPOINT = "stream"  # the folder of a store in which Spark remembers what it has seen
+CHECKPOINT = "stream"  # the folder of a store in which Spark records the files it has processed
 _KINDS = ("insert", "delete")
-_COLUMNS = ["subject", "predicate", "object"]
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,10 @@ class Applied:
     files: list[str]
     inserted: int
     deleted: int
-    ignored: list[str] = field(default_factory=list)  # files that are no changes
+    ignored: list[str] = field(default_factory=list)  # files that are not changes
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` prints it."""
+        """Convert the report to the JSON that `--json` prints."""
         return self.__dict__.copy()
 
 
@@ -54,41 +58,49 @@ OnCommit = Callable[[Applied], None]
 
 
 def stream(
-    path: str | Path,
+    path: Place,
     folder: str | Path,
     *,
     engine: str = "columnar",
-    master: str | None = None,
-    session: Any = None,
-    checkpoint: str | Path | None = None,
-    seconds: float = 1.0,
-    once: bool = False,
-    most: int = 1000,
-    on_error: OnError = "fail",
-    limit_input_bytes: int | None = None,
     on_commit: OnCommit | None = None,
     on_begin: Callable[[Any], None] | None = None,
+    **options: Unpack[StreamOptions],
 ) -> None:
-    """Apply files of changes to a store as they come, until it is stopped.
+    """Apply files of changes to a store as they arrive, until the stream is stopped.
 
-    With `once`, only those that are there. `on_begin` gets what `stop()` ends.
+    Spark lists the folder every `seconds` and reads at most `most` files at once; with `once`, it
+    applies the existing files and stops. `checkpoint` is the folder in which it records the files
+    that it has seen. `on_begin` receives the running stream, which has a method `stop()`. Other
+    options are those of `build`.
     """
-    from corollary.engines.spark.stream import Watch
-    from corollary.knowledge_base.spark.sessions import started
+    from corollary.engines.spark.stream import Trigger, Watch
+    from corollary.knowledge_base.spark.sessions import get_session
 
-    store = Store.open(path)
+    place = store_path(path, options.pop("storage_options", None))
+    store = Store.open(place)
     folder = Path(folder)
     if not folder.is_dir():
         raise InvalidInput("E541", f"there is no folder {folder} to watch", file=str(folder))
-    changes = _Changes(Path(path), engine, on_error, limit_input_bytes, on_commit)
+    checkpoint = options.pop("checkpoint", None)
+    if checkpoint is None:
+        if isinstance(store.path, ObjectPath):
+            raise InvalidInput(
+                "E507",
+                f"the stream needs a folder for its checkpoint: {store.path} is remote",
+                "give --checkpoint DIR, a folder that restarts of the stream see",
+            )
+        checkpoint = store.path / CHECKPOINT
+    trigger = Trigger(
+        options.pop("seconds", 1.0), options.pop("once", False), options.pop("most", 1000)
+    )
+    common = Options(**cast("ReadOptions", options))
+    changes = _Changes(place, engine, common, on_commit)
     watch = Watch(
-        started(session, master or "local[2]"),
+        get_session(common.session, common.master or "local[2]"),
         folder,
-        Path(checkpoint) if checkpoint is not None else store.path / CHECKPOINT,
+        Path(checkpoint),
         lambda files, number: changes.apply(files, f"{watch.identity}/{number}"),
-        seconds=seconds,
-        once=once,
-        most=most,
+        trigger,
     )
     if on_begin is not None:
         on_begin(watch)
@@ -96,7 +108,7 @@ def stream(
 
 
 def kind_of(path: Path) -> str | None:
-    """What a file asks for, by its name: `insert`, `delete`, `patch`, or nothing.
+    """Determine the kind of a file by its name: `insert`, `delete`, `patch`, or None.
 
     >>> kind_of(Path("a.insert.nt.gz")), kind_of(Path("a.rdfp")), kind_of(Path("a.nt"))
     ('insert', 'patch', None)
@@ -111,25 +123,19 @@ def kind_of(path: Path) -> str | None:
 
 
 class _Changes:
-    """Applies batches; the knowledge base stays open between them."""
+    """Applies batches to a knowledge base that stays open between them."""
 
     def __init__(
-        self,
-        path: Path,
-        engine: str,
-        on_error: OnError,
-        limit_input_bytes: int | None,
-        on_commit: OnCommit | None,
+        self, path: StorePath, engine: str, options: Options, on_commit: OnCommit | None
     ) -> None:
         self._path = path
         self._engine = engine
-        self._on_error = on_error
-        self._limit = limit_input_bytes
+        self._options = options
         self._on_commit = on_commit
         self._kb: KnowledgeBase | None = None
 
     def apply(self, files: list[Path], batch: str) -> None:
-        """Make the changes of a batch that the store does not have yet."""
+        """Apply the changes of a batch that the store has not committed yet."""
         done = self._done(batch)
         known = [file for file in files if kind_of(file) is not None]
         ignored = [file.name for file in files if file not in known]
@@ -139,14 +145,18 @@ class _Changes:
             with gathering(Notices()) as notices:
                 inserted, deleted = self._read(group)
             notices.warn()
-            version, came, went = self._commit(inserted, deleted, f"{batch}/{place}", group)
+            version, inserted_count, deleted_count = self._commit(
+                inserted, deleted, f"{batch}/{place}", group
+            )
             if self._on_commit is not None:
                 names = [file.name for file in group]
-                self._on_commit(Applied(batch, version, names, came, went, ignored))
+                self._on_commit(
+                    Applied(batch, version, names, inserted_count, deleted_count, ignored)
+                )
                 ignored = []
 
     def _done(self, batch: str) -> int:
-        """The place of the last change of a batch that is committed, -1 if none is."""
+        """Return the position of the last committed change of a batch; -1 if none is."""
         identity, _, number = batch.rpartition("/")
         for commit in Store.open(self._path).log():
             of_stream, _, rest = (commit.batch or "").partition("/")
@@ -156,18 +166,18 @@ class _Changes:
         return -1
 
     def _read(self, group: list[Path]) -> tuple[pa.Table, pa.Table]:
-        """What is inserted and deleted."""
+        """Read the insertions and deletions of files."""
         kind = kind_of(group[0])
         if kind == "patch":
-            return _net(group[0], self._limit)
+            return _net(group[0], self._options.limit_input_bytes)
         dictionary = Dictionary()
-        # Labels are kept, so that a file can delete what another one inserted.
+        # Labels are kept, so that a file can delete blank nodes that another one inserted.
         found = formats.read(
             group,
             dictionary,
-            on_error=self._on_error,
+            on_error=self._options.on_error,
             keep_labels=True,
-            limit_input_bytes=self._limit,
+            limit_input_bytes=self._options.limit_input_bytes,
         )
         table = _table(found, dictionary)
         return (table, table.slice(0, 0)) if kind == "insert" else (table.slice(0, 0), table)
@@ -200,7 +210,7 @@ class _Changes:
 
 
 def _net(path: Path, limit_input_bytes: int | None) -> tuple[pa.Table, pa.Table]:
-    """What a patch inserts and deletes, all its transactions together: the last word counts."""
+    """Combine all transactions of a patch to net insertions and deletions: the last change wins."""
     dictionary = Dictionary()
     last: dict[tuple[str, ...], bool] = {}
     for transaction in read_patch(path, dictionary, limit_input_bytes=limit_input_bytes):
@@ -210,11 +220,11 @@ def _net(path: Path, limit_input_bytes: int | None) -> tuple[pa.Table, pa.Table]
     inserted, deleted = (
         pa.Table.from_pylist(
             [
-                dict(zip(_COLUMNS, row, strict=True))
+                dict(zip(TRIPLE_COLUMNS, row, strict=True))
                 for row, added in last.items()
                 if added == wanted
             ],
-            pa.schema([(name, pa.string()) for name in _COLUMNS]),
+            pa.schema([(name, pa.string()) for name in TRIPLE_COLUMNS]),
         )
         for wanted in (True, False)
     )
@@ -222,11 +232,11 @@ def _net(path: Path, limit_input_bytes: int | None) -> tuple[pa.Table, pa.Table]
 
 
 def _table(triples: Triples, dictionary: Dictionary) -> pa.Table:
-    return pa.table([dictionary.texts(column) for column in triples.columns], names=_COLUMNS)
+    return pa.table([dictionary.texts(column) for column in triples.columns], names=TRIPLE_COLUMNS)
 
 
 def _groups(files: list[Path]) -> Iterator[list[Path]]:
-    """Files of the same kind that follow each other; a patch is alone."""
+    """Group consecutive files of the same kind; a patch is a group of its own."""
     for kind, group in groupby(files, kind_of):
         found = list(group)
         yield from [[file] for file in found] if kind == "patch" else [found]

@@ -1,4 +1,4 @@
-"""All that tasks of the pipeline run, loaded and used once: see `engines.spark.daemon`."""
+"""Preload the code that tasks of the pipeline run; see `engines.spark.daemon`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from corollary.algorithms.maintain import Maintainer
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.engines.spark import answers, base, parse, task  # noqa: F401 - to be loaded
+from corollary.engines.spark import answers, base, parse, rounds, task  # noqa: F401 - to be loaded
 from corollary.engines.spark import encode as encoding  # noqa: F401
 from corollary.knowledge_base.spark import parts  # noqa: F401
 from corollary.lang.program import Program
 from corollary.store.term_hash import hashes
 
-# Rules of the shapes that most rules have, so that the kernels for them are loaded.
+# Rules of the most frequent shapes, which load the kernels for them.
 _PROGRAM = """
 r(?x, ?z) :- p(?x, ?y), q(?y, ?z) .
 s(?x) :- r(?x, ?y) .
@@ -25,7 +25,7 @@ p(<a>, <b>) . q(<b>, <c>) . p(<c>, <d>) . q(<d>, <a>) .
 
 
 def warm() -> int:
-    """Derive something; how many facts there are then.
+    """Derive facts, to load the kernels; returns the number of facts.
 
     >>> warm()
     12

@@ -1,262 +1,269 @@
-"""Update: a version as DataFrames, maintained on Spark by the algorithms of every engine."""
+"""Update a version on Spark, with the maintenance algorithms of every engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from corollary.algorithms.maintain import Maintainer
+from corollary.algorithms.reasoner import Reasoner
 from corollary.core.changes import Changes
 from corollary.core.notices import gathering
-from corollary.core.tables import encode
+from corollary.core.object_store import StorePath
+from corollary.core.statistics import Statistics
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.engines.spark import hadoop, stored
+from corollary.engines.spark import stored
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.failures import explained
+from corollary.engines.spark.facts import SparkFacts
+from corollary.engines.spark.failures import explain_failures
 from corollary.engines.spark.on_demand import read_on_demand
-from corollary.engines.spark.stored import DataFrame, SparkSession
-from corollary.engines.spark.write import read_files, union, write_facts
+from corollary.engines.spark.stored import DataFrame
+from corollary.engines.spark.write import write_facts
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.axioms import Axioms, axiom_texts, axioms_of
-from corollary.knowledge_base.distributed import maintained
-from corollary.knowledge_base.patterns import read_pattern
+from corollary.knowledge_base.distributed import spark_reasoner
+from corollary.knowledge_base.patterns import arities_of, materialized_patterns
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
-from corollary.knowledge_base.spark.built import Built
-from corollary.knowledge_base.spark.hybrid import kept_by
-from corollary.knowledge_base.spark.load import GONE, Loaded, load
-from corollary.knowledge_base.spark.parts import SourceReader
-from corollary.knowledge_base.spark.pipeline import add_new_terms, add_terms, dictionary_of
-from corollary.knowledge_base.spark.sessions import cores_of, started, steady
-from corollary.knowledge_base.spark.sources import Inputs, gathered
-from corollary.knowledge_base.spark.stages import OnProgress, Stages
-from corollary.knowledge_base.stored import Difference, counted
+from corollary.knowledge_base.spark.built import Built, built
+from corollary.knowledge_base.spark.load import DELETION_MARK, Loaded
+from corollary.knowledge_base.spark.operation import (
+    Operation,
+    add_new_terms,
+    current_facts,
+    partial_dictionary,
+    term_table,
+)
+from corollary.knowledge_base.spark.options import Options
+from corollary.knowledge_base.stored import VersionChanges, counted
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE, Atom
-from corollary.rdf.triples import OnError
-from corollary.store import Snapshot, Statistics, Store, Writer
+from corollary.lang.syntax import TRIPLE, TYPE, Atom, Rule
+from corollary.store import Snapshot, Store, Writer
 from corollary.store.layout import DELETED
 
-_FEW = 100_000  # changed facts that the driver takes at once
-# On Spark, where each step is a job, `auto` is FP-update, which has the fewest steps, for more
-# deletions than these,
-_CHECKED = 1_000
-# unless they are more than 1 / 50 of the explicit facts, where everything may be derived anew.
-_SHARE = 50
+_COLLECTED_FACTS_LIMIT = 100_000  # changed facts that the driver collects directly
+# On Spark, where each step is a job, `auto` chooses FP-update, which has the fewest steps, above
+# this number of deletions,
+_FP_DELETIONS_MINIMUM = 1_000
+# but not above 1 / 50 of the explicit facts, where it may rematerialize.
+_FP_SHARE = 50
 
 
-def update(
-    path: str | Path,
-    *,
-    insert: Any,
-    delete: Any,
-    add_rules: Rules | Iterable[Rules],
-    remove_rules: Rules | Iterable[Rules],
-    algorithm: str,
-    master: str | None,
-    session: SparkSession | None,
-    on_error: OnError,
-    limit_input_bytes: int | None,
-    keep_labels: bool,
-    message: str | None,
-    batch: str | None,
-    on_progress: OnProgress | None,
-) -> Built:
+@dataclass(frozen=True)
+class Request:
+    """The requested changes of an update."""
+
+    insert: Any = ()
+    delete: Any = ()
+    add_rules: Rules | Iterable[Rules] = ()
+    remove_rules: Rules | Iterable[Rules] = ()
+    algorithm: str = "auto"
+    keep_labels: bool = False
+    batch: str | None = None
+
+
+@dataclass(frozen=True)
+class RuleChanges:
+    """The rules before, the rules added and removed, and the axioms of the updated program."""
+
+    before: Program
+    added: tuple[Rule, ...]
+    removed: tuple[Rule, ...]
+    axioms: frozenset[Atom]
+
+    @property
+    def after(self) -> Program:
+        """The rules after the update."""
+        return self.before.removed(*self.removed).added(*self.added)
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """The materialization after an update, and its diff to the previous one."""
+
+    reasoner: Reasoner[SparkFacts]
+    difference: VersionChanges[SparkFacts]
+    statistics: Statistics
+    axioms: Axioms[SparkFacts]
+
+
+def update(path: StorePath, request: Request, options: Options) -> Built:
     """See `corollary.knowledge_base.spark.update`."""
     store = Store.open(path)
     snapshot = store.snapshot()
     _refuse(snapshot)
-    stages = Stages(on_progress)
-    with stages.stage("session"):
-        session = started(session, master)
-        cores = cores_of(session)
-    writer = store.writer(snapshot.version)
-    arities = {name: count.width for name, count in snapshot.statistics.relations.items()}
-    gather = partial(
-        gathered,
-        find=partial(hadoop.find, session),
-        is_frame=stored.is_frame,
-        first=writer.first_term,
-        cores=cores,
-        arities=arities,
-    )
-    inserted, deleted = gather(insert), gather(delete, name="x")
-    before, added, removed, stated = _programs(snapshot, inserted, deleted, add_rules, remove_rules)
-    program = before.removed(*removed).added(*added)
-    reader = SourceReader(on_error, keep_labels, limit_input_bytes, arities | dict(program.arities))
-    with steady(session):
-        loaded = load(
-            session,
-            inserted,
-            Program.of([*dict.fromkeys((*_statements(before), *_statements(program)))]),
-            reader,
-            stages,
-            first=writer.first_term,
-            terms=read_files(session, snapshot.term_files(), stored.TERM_COLUMNS),
-            cores=cores,
-            deleted=deleted,
+    with Operation.begin(options) as operation:
+        writer = store.writer(snapshot.version)
+        rules, loaded = _load(operation, snapshot, writer, request)
+        program = rules.after
+        writer.reserve(loaded.width)
+        terms = operation.add_terms(writer, loaded)
+        dictionary = partial_dictionary(terms, loaded.constants, loaded.numbered.next_id)
+        engine = SparkEngine(
+            dictionary, ColumnarEngine, operation.session, terms=terms, frames=operation.frames
         )
-        engine = None
-        try:
-            writer.reserve(loaded.width)
-            terms = add_terms(session, writer, loaded, stages)
-            dictionary = dictionary_of(loaded, terms)
-            engine = SparkEngine(dictionary, ColumnarEngine, session, terms=terms)
-            with (
-                stages.stage("update") as stage,
-                explained("update"),
-                gathering(loaded.notices),
-            ):
-                difference, done, kept, axioms = _maintained(
-                    engine, snapshot, loaded, before, added, removed, stated, algorithm
-                )
-                statistics = done.statistics
-                assert statistics is not None, "an update has statistics"
-                stage.rounds = statistics.rounds
-            with stages.stage("commit") as stage, explained("commit"):
-                add_new_terms(writer, dictionary)
-                stage.rows = _write(writer, difference, engine, loaded.constants[TYPE])
-                chunks.save(engine.workspace, writer, kept)
-                made = Statistics(
-                    counted(snapshot.statistics.relations, difference, _widths(loaded, program)),
-                    sum(map(len, difference.inserted)),
-                    sum(map(len, difference.deleted)),
-                    statistics.algorithm,
-                    statistics.reason,
-                    "spark",
-                    statistics.rounds,
-                    dict(statistics.derivations),
-                    stages.seconds,
-                )
-                same = program == before and stated == snapshot.program.axioms
-                version = writer.commit(
-                    program=None if same else program.with_axioms(stated),
-                    asserted=axiom_texts(axioms.asserted),
-                    prefixes={**loaded.prefixes, **before.prefixes},
-                    statistics=made,
-                    message=message or "",
-                    batch=batch,
-                )
-                chunks.clean(writer)
-        finally:
-            if engine is not None:
-                engine.release()
-            loaded.release()
+        with (
+            operation.stages.stage("update") as stage,
+            explain_failures("update"),
+            gathering(loaded.notices),
+        ):
+            done = _maintain(engine, snapshot, loaded, rules, request.algorithm)
+            stage.rounds = done.statistics.rounds
+        with operation.stages.stage("commit") as stage, explain_failures("commit"):
+            add_new_terms(writer, dictionary)
+            stage.rows = _write(writer, done.difference, engine, loaded.constants[TYPE])
+            chunks.save(engine.run, writer, done.reasoner)
+            counts = counted(
+                snapshot.statistics.relations, done.difference, _widths(loaded, program)
+            )
+            statistics = done.difference.statistics(
+                counts, done.statistics, "spark", operation.stages.seconds
+            )
+            same = program == rules.before and rules.axioms == snapshot.program.axioms
+            version = writer.commit(
+                program=None if same else program.with_axioms(rules.axioms),
+                asserted=axiom_texts(done.axioms.asserted),
+                prefixes={**loaded.prefixes, **rules.before.prefixes},
+                statistics=statistics,
+                message=options.message or "",
+                batch=request.batch,
+            )
+            chunks.clean(writer)
     loaded.notices.warn()
-    return Built(
-        version,
-        made.explicit,
-        made.facts,
-        made.inserted,
-        made.deleted,
-        made.rounds,
-        made.derivations,
-        made.algorithm,
-        made.reason,
-        stages.done,
-        stages.seconds,
-        loaded.skipped,
-        loaded.samples,
+    return built(version, statistics, operation.stages, loaded)
+
+
+def _load(
+    operation: Operation, snapshot: Snapshot, writer: Writer, request: Request
+) -> tuple[RuleChanges, Loaded]:
+    """Read the sources and the rules of an update."""
+    arities = arities_of(snapshot)
+    first = writer.first_term
+    inserted = operation.gather(request.insert, arities, first=first)
+    deleted = operation.gather(request.delete, arities, first=first, name="x")
+    if len(deleted.program.rules) or len(deleted.program.constraints):
+        raise InvalidInput("E341", "expected facts to delete, found rules", "use --remove-rules")
+    rules = _rule_changes(
+        snapshot, read_rules(request.add_rules) | inserted.program, read_rules(request.remove_rules)
+    )
+    known = Program.of([*dict.fromkeys((*_statements(rules.before), *_statements(rules.after)))])
+    loaded = operation.load(
+        inserted,
+        known,
+        deleted=deleted,
+        arities=arities | dict(rules.after.arities),
+        keep_labels=request.keep_labels,
+        known=(term_table(operation.session, snapshot), first),
+    )
+    return rules, loaded
+
+
+def _rule_changes(snapshot: Snapshot, new: Program, old: Program) -> RuleChanges:
+    before, axioms = snapshot.program.without_facts(), snapshot.program.axioms
+    for axiom in old.axioms - axioms:
+        text = Printer(before.prefixes).atom(axiom)
+        raise InvalidInput(
+            "E307", f"the program has no axiom {text}", "use --delete for facts of the data"
+        )
+    return RuleChanges(
+        before,
+        tuple(rule for rule in _statements(new) if rule not in before),
+        tuple(rule for rule in _statements(old) if rule not in new),
+        (axioms - old.axioms) | new.axioms,
     )
 
 
-def _maintained(
-    engine: Any,
-    snapshot: Snapshot,
-    loaded: Loaded,
-    before: Program,
-    added: tuple[Any, ...],
-    removed: tuple[Any, ...],
-    stated: frozenset[Atom],
-    algorithm: str,
-) -> tuple[Difference, Changes[Any], Any, Axioms[Any]]:
-    """The difference after the changes that were loaded, what was done, the reasoner, the axioms.
-
-    `stated` are the axioms of the program afterwards.
-    """
-    gone = sum(count for name, count in loaded.rows.items() if name.startswith(GONE))
-    if algorithm == "auto" and _CHECKED < gone <= snapshot.statistics.explicit // _SHARE:
+def _maintain(
+    engine: SparkEngine, snapshot: Snapshot, loaded: Loaded, rules: RuleChanges, algorithm: str
+) -> Maintained:
+    """Apply loaded changes to the materialization of a version."""
+    deletions = sum(count for name, count in loaded.rows.items() if name.startswith(DELETION_MARK))
+    if (
+        algorithm == "auto"
+        and _FP_DELETIONS_MINIMUM < deletions <= snapshot.statistics.explicit // _FP_SHARE
+    ):
         algorithm = "fp"
-    kept: Any
-    if snapshot.mode == "hybrid":  # what is kept is small, and made again
+    reasoner, explicit = _reasoner(engine, snapshot, rules.before, algorithm)
+    inserted, deleted = (_read_changes(engine, loaded, deleted=flag) for flag in (False, True))
+    changes = Changes(inserted, deleted, rules.added, rules.removed)
+    axioms, requested = axioms_of(snapshot, engine).change(rules.axioms, changes, explicit)
+    done = reasoner.update(requested)
+    assert done.statistics is not None, "an update has statistics"
+    difference = VersionChanges.of(done, requested, explicit, reasoner.explicit)
+    return Maintained(reasoner, difference, done.statistics, axioms)
+
+
+def _reasoner(
+    engine: SparkEngine, snapshot: Snapshot, program: Program, algorithm: str
+) -> tuple[Reasoner[Any], SparkFacts]:
+    """Create the reasoner of a version; return it and its explicit facts."""
+    if snapshot.mode == "hybrid":  # the pre-materialized facts are few, and recomputed
         own = _facts(engine, snapshot).where("explicit").drop("explicit")
-        explicit = read_on_demand(engine.workspace, own, TRIPLES_NAME)
-        patterns = [
-            read_pattern(text, before.arities, before.prefixes)
-            for text in snapshot.commit.materialize
-        ]
-        kept = kept_by(before, explicit, engine, materialize=patterns, algorithm=algorithm)
-    else:
-        found = chunks.load(engine.workspace, snapshot)
-        if found is None:
-            rows = _facts(engine, snapshot)
-            found = (*engine.read_stored(rows, snapshot.statistics.relations), None)
-        explicit, known, complete = found
-        kept = maintained(
-            before,
-            explicit,
-            engine,
-            algorithm=algorithm,
-            coarse=True,
-            known=known,
-            complete=complete,
+        patterns = materialized_patterns(snapshot)
+        explicit = read_on_demand(engine.run, own)
+        reasoner = spark_reasoner(
+            program, explicit, engine, mode="hybrid", materialize=patterns, algorithm=algorithm
         )
-        if isinstance(kept, Maintainer):
-            kept.begin()
-    inserted, deleted = (_changed(engine, loaded, gone=gone) for gone in (False, True))
-    axioms, asked = axioms_of(
-        snapshot, lambda atoms: engine.facts(encode(atoms, engine.dictionary)), engine.dictionary
-    ).change(stated, Changes(inserted, deleted, added, removed), explicit)
-    done = kept.update(asked)
-    return Difference.of(done, asked, explicit, kept.explicit), done, kept, axioms
+        return reasoner, explicit
+    found = chunks.load(engine.run, snapshot)
+    if found is None:
+        rows = _facts(engine, snapshot)
+        found = (*engine.read_stored(rows, snapshot.statistics.relations), None)
+    explicit, known, complete = found
+    reasoner = spark_reasoner(
+        program, explicit, engine, algorithm=algorithm, known=known, complete=complete
+    )
+    return reasoner, explicit
 
 
-def _facts(engine: Any, snapshot: Snapshot) -> DataFrame:
-    """The facts of a version, from its tables."""
-    session = engine.workspace.session
-    width = snapshot.schema.names.index("explicit") - 1
-    rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
-    engine.workspace.suit(snapshot.statistics.facts)
-    return stored.current_facts(rows, width)
+def _facts(engine: SparkEngine, snapshot: Snapshot) -> DataFrame:
+    """Read the facts of a version from its tables."""
+    engine.run.choose_partitions(snapshot.statistics.facts)
+    return current_facts(engine.run.session, snapshot)
 
 
-def _changed(engine: Any, loaded: Loaded, *, gone: bool) -> Any:
-    """The inserted or the deleted facts."""
-    rows = {name: count for name, count in loaded.rows.items() if name.startswith(GONE) is gone}
+def _read_changes(engine: SparkEngine, loaded: Loaded, *, deleted: bool) -> SparkFacts:
+    """Read the inserted or the deleted facts."""
+    rows = {
+        name: count
+        for name, count in loaded.rows.items()
+        if name.startswith(DELETION_MARK) is deleted
+    }
     if not sum(rows.values()):
         return engine.facts({})
-    frame = _chosen(loaded.facts, gone=gone)
-    if sum(rows.values()) > _FEW:
+    frame = _select(loaded.facts, deleted=deleted)
+    if sum(rows.values()) > _COLLECTED_FACTS_LIMIT:
         return engine.read(frame)
-    return engine.read_few(frame, [name.removeprefix(GONE) for name in rows])
+    return engine.read_few(frame, [name.removeprefix(DELETION_MARK) for name in rows])
 
 
-def _chosen(facts: DataFrame, *, gone: bool) -> DataFrame:
-    """The inserted or the deleted ones of loaded facts."""
-    marked = f"relation LIKE '{GONE}%'"
-    if not gone:
+def _select(facts: DataFrame, *, deleted: bool) -> DataFrame:
+    """Select the inserted or the deleted facts."""
+    marked = f"relation LIKE '{DELETION_MARK}%'"
+    if not deleted:
         return facts.where(f"NOT {marked}")
     others = [name for name in facts.columns if name != "relation"]
-    name = f"substring(relation, {len(GONE) + 1}) AS relation"
+    name = f"substring(relation, {len(DELETION_MARK) + 1}) AS relation"
     return facts.where(marked).selectExpr(name, *others)
 
 
-def _write(writer: Writer, difference: Difference, engine: Any, type_id: int) -> int:
-    """Write the rows of facts and of changes; how many there are."""
+def _write(
+    writer: Writer, difference: VersionChanges[SparkFacts], engine: SparkEngine, type_id: int
+) -> int:
+    """Write the rows of facts and of changes; return their number."""
     parts = [part for part in difference.parts() if len(part[2])]
     if not parts:
         return 0
     facts, changes = [], []
     for change, explicit, part in parts:
         frame = engine.frame(part).selectExpr("*", f"{str(explicit).lower()} AS explicit")
-        gone = change == DELETED
+        is_deletion = change == DELETED
         facts.append(
             stored.fact_rows(
-                frame, writer.width, explicit=None, version=writer.version, deleted=gone
+                frame, writer.width, explicit=None, version=writer.version, deleted=is_deletion
             )
         )
         changes.append(stored.change_rows(frame, writer.width, change, writer.version, writer.id))
@@ -266,12 +273,14 @@ def _write(writer: Writer, difference: Difference, engine: Any, type_id: int) ->
         (store.facts, facts, writer.add_fact_files),
         (store.changes, changes, writer.add_change_files),
     ):
-        add(write_facts(union(frames), table.folder, writer.id, rows=rows, type_id=type_id))
+        frame = reduce(DataFrame.union, frames)
+        files = write_facts(frame, table.folder, writer.id, rows=rows, type_id=type_id)
+        add([file.name for file in files])
     return rows
 
 
 def _widths(loaded: Loaded, program: Program) -> Callable[[Predicate, Any], int]:
-    """The number of arguments of a predicate."""
+    """Return a function from predicates to arities."""
 
     def width(predicate: Predicate, facts: Any) -> int:
         name = predicate.relation
@@ -280,31 +289,7 @@ def _widths(loaded: Loaded, program: Program) -> Callable[[Predicate, Any], int]
     return width
 
 
-def _programs(
-    snapshot: Snapshot,
-    inserted: Inputs,
-    deleted: Inputs,
-    add_rules: Rules | Iterable[Rules],
-    remove_rules: Rules | Iterable[Rules],
-) -> tuple[Program, tuple[Any, ...], tuple[Any, ...], frozenset[Atom]]:
-    """The rules before, those that come and go, and the axioms afterwards."""
-    before = snapshot.program.without_facts()
-    if len(deleted.program.rules) or len(deleted.program.constraints):
-        raise InvalidInput("E341", "expected facts to delete, found rules", "use --remove-rules")
-    new = read_rules(add_rules) | inserted.program
-    old = read_rules(remove_rules)
-    added = tuple(rule for rule in _statements(new) if rule not in before)
-    removed = tuple(rule for rule in _statements(old) if rule not in new)
-    axioms = snapshot.program.axioms
-    for axiom in old.axioms - axioms:
-        text = Printer(before.prefixes).atom(axiom)
-        raise InvalidInput(
-            "E307", f"the program has no axiom {text}", "use --delete for facts of the data"
-        )
-    return before, added, removed, (axioms - old.axioms) | new.axioms
-
-
-def _statements(program: Program) -> tuple[Any, ...]:
+def _statements(program: Program) -> tuple[Rule, ...]:
     return (*program.rules, *program.constraints)
 
 

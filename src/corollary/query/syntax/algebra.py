@@ -15,7 +15,7 @@
 | `OrderBy` | `p`, `keys`: pairs of an expression and whether it is descending |
 | `Slice` | `p`, `offset`, `limit` |
 | `Subquery` | `p` |
-| `Graph`, `Service` | `span`, where the word is in the text |
+| `Graph`, `Service` | `span` of the keyword in the text |
 | `Or`, `And` | `args` |
 | `Not`, `Negate`, `Plus` | `arg` |
 | `Compare` | `op`, `left`, `right` |
@@ -26,7 +26,7 @@
 | `Call` | `function`, `args` |
 | `Cast` | `iri`, `args` |
 | `Aggregate` | `function`, `distinct`, `arg` (None: `*`), `separator`, `result` |
-| `PathSequence`, `PathAlternative` | `parts` |
+| `PathSequence`, `PathAlternative` | `args` |
 | `PathInverse` | `path` |
 | `PathRepeat` | `path`, `mod`: one of `?`, `*`, `+` |
 | `PathNegated` | `forward`, `inverse` |
@@ -38,6 +38,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+
+from corollary.lang.syntax import IRI, Constant, Term, Variable
 
 
 class Node:
@@ -53,7 +55,7 @@ class Node:
         self.name = name
         self.__dict__.update(parts)
 
-    # Parts differ from node to node, so that mypy cannot know them.
+    # Each kind of node has its own parts, which mypy cannot know.
     def __getattr__(self, part: str) -> Any:
         raise AttributeError(f"{self.name} has no {part}")
 
@@ -62,11 +64,17 @@ class Node:
         return f"{self.name}({shown})"
 
 
-def operands(node: Node) -> Iterator[Any]:
-    """The direct operands of an expression; the pattern of an EXISTS is none.
+Expr = Node | Variable | Constant
+Path = Node | IRI
+TriplePattern = tuple[Term, Path | Variable, Term]
 
-    >>> list(operands(Node("Arithmetic", first=1, rest=[("+", 2), ("-", 3)])))
-    [1, 2, 3]
+
+def operands(node: Node) -> Iterator[Expr]:
+    """The direct operands of an expression; the pattern of an EXISTS does not count.
+
+    >>> x, y = Variable("x"), Variable("y")
+    >>> list(operands(Node("Arithmetic", first=x, rest=[("+", y)]))) == [x, y]
+    True
     """
     parts = node.__dict__
     match node.name:
@@ -89,8 +97,8 @@ def operands(node: Node) -> Iterator[Any]:
             yield parts["arg"]
 
 
-def walk(node: Any) -> Iterator[Any]:
-    """An expression with all its parts, without recursion and outside EXISTS patterns."""
+def walk(node: Expr) -> Iterator[Expr]:
+    """Iterate over an expression and its parts, not into EXISTS patterns; never recurses."""
     pending = [node]
     while pending:
         current = pending.pop()

@@ -6,17 +6,16 @@ Chains of one operator become one node, however long they are.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from corollary.lang.syntax import IRI
-from corollary.query.syntax.algebra import Node
-from corollary.query.syntax.terms import NUMBERS, STRINGS, unquoted
+from corollary.query.syntax.algebra import Expr, Node
+from corollary.query.syntax.terms import STRINGS, unquote
 from corollary.query.syntax.tokens import Mistake, Token
 from corollary.query.syntax.triples import TripleParser
 
-_MANY = 1 << 30
-# The functions of the grammar, with the least and the greatest number of their arguments.
+_UNLIMITED = 1 << 30
+# The functions of the grammar, with their minimum and maximum number of arguments.
 FUNCTIONS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("STR", "LANG", "DATATYPE", "IRI", "URI", "ABS", "CEIL", "FLOOR"), (1, 1)),
     **dict.fromkeys(("ROUND", "STRLEN", "UCASE", "LCASE", "ENCODE_FOR_URI", "YEAR"), (1, 1)),
@@ -26,7 +25,7 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("LANGMATCHES", "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE"), (2, 2)),
     **dict.fromkeys(("STRAFTER", "STRLANG", "STRDT", "SAMETERM"), (2, 2)),
     **dict.fromkeys(("RAND", "NOW", "UUID", "STRUUID"), (0, 0)),
-    **dict.fromkeys(("CONCAT", "COALESCE"), (0, _MANY)),
+    **dict.fromkeys(("CONCAT", "COALESCE"), (0, _UNLIMITED)),
     "BNODE": (0, 1),
     "IF": (3, 3),
     "REGEX": (2, 3),
@@ -47,27 +46,22 @@ class ExpressionParser(TripleParser):
     @abstractmethod
     def group(self) -> Node:
         """The pattern of an EXISTS."""
-        ...
 
-    def expression(self) -> Any:
+    def expression(self) -> Expr:
         """An expression."""
         self.enter()
-        parts = [self._conjunction()]
-        while self.accept("||"):
-            parts.append(self._conjunction())
+        expression = self._chain("Or", "||", self._conjunction)
         self.leave()
-        return parts[0] if len(parts) == 1 else Node("Or", args=parts)
+        return expression
 
     def begins_constraint(self) -> bool:
-        """Whether the current token begins what FILTER, HAVING and ORDER BY take."""
+        """Whether the current token starts a constraint."""
         return self.at("(", "iri", "pname") or self._is_call()
 
-    def constraint(self) -> Any:
-        """What FILTER, HAVING and ORDER BY take without further brackets."""
-        if self.accept("("):
-            found = self.expression()
-            self.expect(")")
-            return found
+    def constraint(self) -> Expr:
+        """A constraint, as in FILTER, HAVING and ORDER BY: a bracketed expression or a call."""
+        if self.at("("):
+            return self.bracketed(self.expression)
         if self.at("iri", "pname"):
             return self._function(self.iri())
         if not self._is_call():
@@ -78,13 +72,14 @@ class ExpressionParser(TripleParser):
         kind = self.token.kind
         return kind in FUNCTIONS or kind in AGGREGATES or kind in ("BOUND", "EXISTS", "NOT")
 
-    def _conjunction(self) -> Any:
-        parts = [self._relation()]
-        while self.accept("&&"):
-            parts.append(self._relation())
-        return parts[0] if len(parts) == 1 else Node("And", args=parts)
+    def _chain(self, name: str, sign: str, operand: Callable[[], Expr]) -> Expr:
+        args = self.separated(operand, sign)
+        return args[0] if len(args) == 1 else Node(name, args=args)
 
-    def _relation(self) -> Any:
+    def _conjunction(self) -> Expr:
+        return self._chain("And", "&&", self._relation)
+
+    def _relation(self) -> Expr:
         left = self._sum()
         if op := self.accept(*_COMPARISONS):
             return Node("Compare", op=op.kind, left=left, right=self._sum())
@@ -96,19 +91,19 @@ class ExpressionParser(TripleParser):
             return left
         return Node("In", left=left, options=self._arguments(), negated=negated)
 
-    def _sum(self) -> Any:
-        first, rest = self._product(), []
-        while op := self.accept("+", "-"):
-            rest.append((op.kind, self._product()))
+    def _sum(self) -> Expr:
+        return self._arithmetic(self._product, "+", "-")
+
+    def _product(self) -> Expr:
+        return self._arithmetic(self._unary, "*", "/")
+
+    def _arithmetic(self, operand: Callable[[], Expr], *signs: str) -> Expr:
+        first, rest = operand(), []
+        while op := self.accept(*signs):
+            rest.append((op.kind, operand()))
         return Node("Arithmetic", first=first, rest=rest) if rest else first
 
-    def _product(self) -> Any:
-        first, rest = self._unary(), []
-        while op := self.accept("*", "/"):
-            rest.append((op.kind, self._unary()))
-        return Node("Arithmetic", first=first, rest=rest) if rest else first
-
-    def _unary(self) -> Any:
+    def _unary(self) -> Expr:
         token = self.token
         if token.kind in ("+", "-"):
             literal = self.signed()
@@ -117,49 +112,40 @@ class ExpressionParser(TripleParser):
         if token.kind in ("!", "+", "-"):
             self.advance()
             name = {"!": "Not", "+": "Plus", "-": "Negate"}[token.kind]
-            # The grammar has one sign; several in a row are read as everybody would.
+            # The grammar allows one sign; accept several in a row, as other engines do.
             self.enter()
-            found = Node(name, arg=self._unary())
+            node = Node(name, arg=self._unary())
             self.leave()
-            return found
+            return node
         return self._primary()
 
-    def _primary(self) -> Any:
-        token = self.token
-        if token.kind == "variable":
+    def _primary(self) -> Expr:
+        if self.at("variable"):
             return self.variable()
-        if token.kind == "(":
-            self.advance()
-            found = self.expression()
-            self.expect(")")
-            return found
-        if token.kind in ("iri", "pname"):
-            iri = self.iri()
-            return self._function(iri) if self.at("(") else iri
-        if token.kind in STRINGS or token.kind in NUMBERS or token.kind in ("TRUE", "FALSE"):
-            return self.constant()
+        if self.at("("):
+            return self.bracketed(self.expression)
+        constant = self.constant()
+        if isinstance(constant, IRI) and self.at("("):
+            return self._function(constant)
+        if constant is not None:
+            return constant
         if not self._is_call():
             raise self.unexpected("an expression")
         return self._call()
 
-    def _arguments(self) -> list[Any]:
+    def _arguments(self) -> list[Expr]:
         self.expect("(")
-        return self._listed()
+        return self._rest_of_arguments()
 
-    def _listed(self) -> list[Any]:
-        found: list[Any] = []
-        if self.accept(")"):
-            return found
-        found.append(self.expression())
-        while self.accept(","):
-            found.append(self.expression())
+    def _rest_of_arguments(self) -> list[Expr]:
+        arguments = [] if self.at(")") else self.separated(self.expression, ",")
         self.expect(")")
-        return found
+        return arguments
 
     def _function(self, iri: IRI) -> Node:
         self.expect("(")
-        self.accept("DISTINCT")  # for aggregates that somebody else has defined
-        return Node("Cast", iri=iri, args=self._listed())
+        self.accept("DISTINCT")  # the grammar allows it for custom aggregates
+        return Node("Cast", iri=iri, args=self._rest_of_arguments())
 
     def _call(self) -> Node:
         token = self.advance()
@@ -174,29 +160,24 @@ class ExpressionParser(TripleParser):
             self._aggregates = allowed
             return Node("Exists", pattern=pattern, negated=name == "NOT")
         if name == "BOUND":
-            self.expect("(")
-            variable = self.variable()
-            self.expect(")")
-            return Node("Bound", variable=variable)
+            return Node("Bound", variable=self.bracketed(self.variable))
         args = self._arguments()
-        least, most = FUNCTIONS[name]
-        if not least <= len(args) <= most:
-            wanted = str(least) if least == most else f"{least} or {most}"
-            plural = "" if wanted == "1" else "s"
-            raise Mistake(
-                f"{name} takes {wanted} argument{plural}, not {len(args)}",
-                (token.start, token.end),
-            )
+        minimum, maximum = FUNCTIONS[name]
+        if not minimum <= len(args) <= maximum:
+            expected = str(minimum) if minimum == maximum else f"{minimum} or {maximum}"
+            plural = "" if expected == "1" else "s"
+            message = f"{name} takes {expected} argument{plural}, not {len(args)}"
+            raise Mistake(message, token.span)
         return Node("Call", function=name, args=args)
 
     def _aggregate(self, token: Token) -> Node:
         if not self._aggregates:
             raise Mistake(
-                f"{token.kind} cannot be used here, where there are no groups",
-                (token.start, token.end),
+                f"aggregate {token.kind} is not allowed here",
+                token.span,
                 "use aggregates in SELECT, HAVING or ORDER BY",
             )
-        self._aggregates = False  # within another one
+        self._aggregates = False  # aggregates do not nest
         self.expect("(")
         distinct = self.accept("DISTINCT") is not None
         argument, separator = None, " "
@@ -205,7 +186,7 @@ class ExpressionParser(TripleParser):
         if token.kind == "GROUP_CONCAT" and self.accept(";"):
             self.expect("SEPARATOR")
             self.expect("=")
-            separator = unquoted(self.expect(*STRINGS))
+            separator = unquote(self.expect(*STRINGS))
         self.expect(")")
         self._aggregates = True
         return Node(

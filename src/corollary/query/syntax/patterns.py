@@ -1,7 +1,7 @@
 """Group graph patterns to algebra (section 18.2.2).
 
-A node of a pattern has the variables that are in scope after it as its `scope` (section 18.2.1);
-what occurs only in FILTER, EXISTS or MINUS is not among them.
+The `scope` of a pattern node has its in-scope variables (section 18.2.1); variables that occur only
+in FILTER, EXISTS or MINUS are not in scope.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from corollary.lang.syntax import Variable
-from corollary.query.syntax.algebra import Node
+from corollary.lang.syntax import Constant, Variable
+from corollary.query.syntax.algebra import Expr, Node, TriplePattern
 from corollary.query.syntax.expressions import ExpressionParser
-from corollary.query.syntax.tokens import Mistake
+from corollary.query.syntax.tokens import Mistake, Token
 from corollary.query.syntax.triples import Scope
 
 
@@ -22,7 +22,6 @@ class PatternParser(ExpressionParser):
     @abstractmethod
     def subquery(self) -> Node:
         """A SELECT in braces."""
-        ...
 
     def group(self) -> Node:
         """A group in braces."""
@@ -31,16 +30,16 @@ class PatternParser(ExpressionParser):
         saved = self._triples, self._scope, self._block, self._paths
         self._triples, self._scope, self._paths = [], {}, True
         self.new_block()
-        found = self.subquery() if self.at("SELECT") else self._members()
+        pattern = self.subquery() if self.at("SELECT") else self._members()
         self._triples, self._scope, self._block, self._paths = saved
         self.expect("}")
         self.leave()
-        return found
+        return pattern
 
     def _members(self) -> Node:
         pattern = Group()
         while True:
-            # Filters do not end a basic graph pattern, anything else does.
+            # A filter does not end a basic graph pattern; every other member does.
             self._triples = pattern.triples
             self._scope = pattern.scope
             self.triples("}")
@@ -53,33 +52,24 @@ class PatternParser(ExpressionParser):
             self.accept(".")
 
     def _member(self, pattern: Group) -> bool:
-        """Read what is neither triples nor a filter, if there is such a thing."""
-        word = self.token
-        match word.kind:
-            case "{":
-                parts = [self.group()]
-                while self.accept("UNION"):
-                    parts.append(self.group())
-                pattern.join(parts[0] if len(parts) == 1 else _union(parts))
-            case "OPTIONAL":
-                self.advance()
-                pattern.optional(self.group())
-            case "MINUS":
-                self.advance()
-                pattern.minus(self.group())
-            case "BIND":
-                self.advance()
-                self._bind(pattern)
-            case "VALUES":
-                self.advance()
-                pattern.join(self.values())
-            case "GRAPH" | "SERVICE":
-                self.advance()
-                self._elsewhere(pattern, word.kind, (word.start, word.end))
-            case "}":
-                return False
-            case _:
-                raise self.unexpected("a pattern or }")
+        """Read a member other than triples and filters; False at the end of the group."""
+        if self.at("{"):
+            parts = self.separated(self.group, "UNION")
+            pattern.join(parts[0] if len(parts) == 1 else _union(parts))
+        elif self.accept("OPTIONAL"):
+            pattern.optional(self.group())
+        elif self.accept("MINUS"):
+            pattern.minus(self.group())
+        elif self.accept("BIND"):
+            self._bind(pattern)
+        elif self.accept("VALUES"):
+            pattern.join(self.values())
+        elif word := self.accept("GRAPH", "SERVICE"):
+            self._graph_or_service(pattern, word)
+        elif self.at("}"):
+            return False
+        else:
+            raise self.unexpected("a pattern or }")
         return True
 
     def _bind(self, pattern: Group) -> None:
@@ -90,20 +80,17 @@ class PatternParser(ExpressionParser):
         variable = self.variable()
         self.expect(")")
         if variable.name in pattern.scope:
-            raise Mistake(
-                f"{token.text} is bound before this BIND",
-                (token.start, token.end),
-                "use another variable",
-            )
+            message = f"{token.text} is bound before this BIND"
+            raise Mistake(message, token.span, "use another variable")
         pattern.extend(variable, expression)
 
-    def _elsewhere(self, pattern: Group, word: str, span: tuple[int, int]) -> None:
-        if word == "SERVICE":
+    def _graph_or_service(self, pattern: Group, word: Token) -> None:
+        if word.kind == "SERVICE":
             self.accept("SILENT")
         term = self.variable() if self.at("variable") else self.iri()
         inner = self.group()
         scope: Scope = {term.name: None} if isinstance(term, Variable) else {}
-        pattern.join(Node(word.title(), span=span, p=inner, scope=scope | inner.scope))
+        pattern.join(Node(word.kind.title(), span=word.span, p=inner, scope=scope | inner.scope))
 
     def values(self) -> Node:
         """The block after VALUES."""
@@ -117,9 +104,9 @@ class PatternParser(ExpressionParser):
                 names.append(self.variable().name)
             self.expect(")")
         if len(set(names)) < len(names):
-            raise Mistake("VALUES names a variable twice", (start.start, start.end))
+            raise Mistake("VALUES names a variable twice", start.span)
         self.expect("{")
-        rows: list[tuple[Any, ...]] = []
+        rows: list[tuple[Constant | None, ...]] = []
         while not self.at("}"):
             first = self.token
             if not brackets:
@@ -133,30 +120,30 @@ class PatternParser(ExpressionParser):
                 raise Mistake(
                     f"a row of VALUES has {len(row)} terms for {len(names)} variables",
                     (first.start, self.token.end),
-                    "UNDEF stands for no value",
+                    "write UNDEF for an unbound variable",
                 )
             self.expect(")")
             rows.append(tuple(row))
         self.expect("}")
         return Node("Values", variables=names, rows=rows, scope=dict.fromkeys(names))
 
-    def _cell(self) -> Any:
+    def _cell(self) -> Constant | None:
         if self.accept("UNDEF"):
             return None
-        found = self.constant()
-        if found is None:
+        term = self.constant()
+        if term is None:
             raise self.unexpected("an IRI, a literal or UNDEF")
-        return found
+        return term
 
 
 class Group:
-    """The members of a group, combined as they come."""
+    """Builds the algebra of a group, member by member."""
 
     def __init__(self) -> None:
-        self.triples: list[tuple[Any, Any, Any]] = []  # of the current basic graph pattern
-        self.filters: list[Any] = []
+        self.triples: list[TriplePattern] = []  # of the current basic graph pattern
+        self.filters: list[Expr] = []
         self.scope: Scope = {}
-        self._parts: list[Node] = []  # that are joined
+        self._parts: list[Node] = []  # joined so far
 
     def join(self, part: Node) -> None:
         """Join another pattern."""
@@ -165,7 +152,7 @@ class Group:
         self.scope.update(part.scope)
 
     def optional(self, part: Node) -> None:
-        """OPTIONAL: the filters of its group are the condition of the join."""
+        """OPTIONAL: the filters of its group become the condition of a left join."""
         inner, condition = (part.p, part.expr) if part.name == "Filter" else (part, None)
         self._replace("LeftJoin", p2=inner, expr=condition)
         self.scope.update(part.scope)
@@ -174,7 +161,7 @@ class Group:
         """MINUS, which binds nothing."""
         self._replace("Minus", p2=part)
 
-    def extend(self, variable: Variable, expression: Any) -> None:
+    def extend(self, variable: Variable, expression: Expr) -> None:
         """BIND."""
         left = self._joined()
         self.scope[variable.name] = None
@@ -184,14 +171,15 @@ class Group:
 
     def finish(self) -> Node:
         """The algebra of the group."""
-        found = self._joined()
+        pattern = self._joined()
         if self.filters:
             conditions = self.filters
             expr = conditions[0] if len(conditions) == 1 else Node("And", args=conditions)
-            return Node("Filter", p=found, expr=expr, scope=self.scope)
-        # The filters of a group within this one are not filters of this one, which OPTIONAL
-        # would take for its condition.
-        return Node("Join", parts=[found], scope=self.scope) if found.name == "Filter" else found
+            return Node("Filter", p=pattern, expr=expr, scope=self.scope)
+        # Wrap the filter of a nested group, or OPTIONAL would take it for its own condition.
+        return (
+            Node("Join", parts=[pattern], scope=self.scope) if pattern.name == "Filter" else pattern
+        )
 
     def _replace(self, name: str, **parts: Any) -> None:
         self._parts = [Node(name, p1=self._joined(), scope=self.scope, **parts)]

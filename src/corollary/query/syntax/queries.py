@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from corollary.lang.syntax import Variable
-from corollary.query.syntax.algebra import Node, operands, walk
+from corollary.lang.syntax import IRI, Variable
+from corollary.query.syntax.algebra import Expr, Node, TriplePattern, operands, walk
 from corollary.query.syntax.patterns import PatternParser
 from corollary.query.syntax.tokens import Mistake, Token
 from corollary.query.syntax.triples import Scope
@@ -16,19 +17,19 @@ _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE
 
 
 class _Item(NamedTuple):
-    """What SELECT lists: a variable, with an expression if it has one."""
+    """An item of SELECT: a variable, optionally with its expression."""
 
     token: Token
     name: str
-    expression: Any = None
+    expression: Expr | None = None
 
 
 class _Key(NamedTuple):
-    """What GROUP BY lists; an expression without a name is a key that nobody can refer to."""
+    """A key of GROUP BY; an expression without a name cannot be referred to."""
 
     token: Token
     name: str | None
-    expression: Any
+    expression: Expr
 
 
 class QueryParser(PatternParser):
@@ -38,36 +39,32 @@ class QueryParser(PatternParser):
         """The whole text: a node named by the form of the query.
 
         Its parts are `p`, `variables` (SELECT, DESCRIBE), `template` (CONSTRUCT), `described`
-        (DESCRIBE) and `dataset`, the place of FROM if there is one.
+        (DESCRIBE) and `dataset`, the span of FROM if present.
         """
         self.prologue()
         word = self.token
         if word.kind in _UPDATES:
             raise Mistake(
                 "updates are not supported",
-                (word.start, word.end),
-                "change facts by transactions",
+                word.span,
+                "use a transaction to change facts",
                 "E561",
             )
         if word.kind not in _FORMS:
             raise self.unexpected("SELECT, CONSTRUCT, DESCRIBE or ASK")
-        read = {"SELECT": self._select, "CONSTRUCT": self._construct, "DESCRIBE": self._describe,
-                "ASK": self._ask}[word.kind]  # fmt: skip
-        found = read()
+        forms = {"CONSTRUCT": self._construct, "DESCRIBE": self._describe, "ASK": self._ask}
+        algebra = forms.get(word.kind, self._select)()
         self.expect("end")
-        return found
+        return algebra
 
     def subquery(self) -> Node:
-        """A SELECT in braces; its order counts for nothing but its own LIMIT."""
-        found = self._select_parts(inner=True)
-        return Node("Subquery", p=found.p, scope=dict.fromkeys(found.variables))
+        """A SELECT in braces; its order matters only for its own LIMIT."""
+        query = self._select(inner=True)
+        return Node("Subquery", p=query.p, scope=dict.fromkeys(query.variables))
 
     # -- forms -------------------------------------------------------------------------------------
 
-    def _select(self) -> Node:
-        return self._select_parts(inner=False)
-
-    def _select_parts(self, *, inner: bool) -> Node:
+    def _select(self, *, inner: bool = False) -> Node:
         self.expect("SELECT")
         duplicates = self.accept("DISTINCT", "REDUCED")
         star = self.accept("*")
@@ -75,22 +72,22 @@ class QueryParser(PatternParser):
         dataset = None if inner else self._dataset()
         pattern = self._where()
         modifiers = self._modifiers()
-        values = self._trailing_values()
+        values = self.values() if self.accept("VALUES") else None
         if star:
             if modifiers.keys is not None or modifiers.aggregates():
                 raise Mistake(
-                    "SELECT * cannot be used with groups",
-                    (star.start, star.end),
-                    "list the keys of the groups",
+                    "SELECT * cannot be used with GROUP BY or aggregates",
+                    star.span,
+                    "list the grouping keys",
                 )
             visible = pattern.scope if values is None else pattern.scope | values.scope
             items = [_Item(star, name) for name in visible]
-        found, variables = self._modified(pattern, items, modifiers, values)
-        found = Node("Project", p=found, variables=variables)
+        algebra, variables = self._apply_modifiers(pattern, items, modifiers, values)
+        algebra = Node("Project", p=algebra, variables=variables)
         if duplicates is not None:
-            found = Node(duplicates.kind.title(), p=found)
-        found = _sliced(found, modifiers)
-        return Node("SELECT", p=found, variables=variables, dataset=dataset)
+            algebra = Node(duplicates.kind.title(), p=algebra)
+        algebra = _slice(algebra, modifiers)
+        return Node("SELECT", p=algebra, variables=variables, dataset=dataset)
 
     def _items(self) -> list[_Item]:
         items: list[_Item] = []
@@ -123,11 +120,11 @@ class QueryParser(PatternParser):
             pattern = Node("BGP", triples=template, scope=dict(self._scope))
         else:
             pattern = self._where()
-        found = self._rest(pattern)
-        return Node("CONSTRUCT", p=found, template=template, dataset=dataset)
+        algebra = self._apply_trailing(pattern)
+        return Node("CONSTRUCT", p=algebra, template=template, dataset=dataset)
 
-    def _template(self) -> list[tuple[Any, Any, Any]]:
-        """Triples in braces, without paths; their labels have nothing to do with patterns."""
+    def _template(self) -> list[TriplePattern]:
+        """Triples in braces, without paths; their blank node labels are local to the template."""
         self.expect("{")
         self._triples, self._scope, self._paths = [], {}, False
         self.triples("}")
@@ -139,30 +136,30 @@ class QueryParser(PatternParser):
     def _describe(self) -> Node:
         self.expect("DESCRIBE")
         star = self.accept("*")
-        asked: list[Any] = []
-        while not star and (not asked or self.at("variable", "iri", "pname")):
-            asked.append(self.variable() if self.at("variable") else self.iri())
+        resources: list[Variable | IRI] = []
+        while not star and (not resources or self.at("variable", "iri", "pname")):
+            resources.append(self.variable() if self.at("variable") else self.iri())
         dataset = self._dataset()
         pattern = self._where() if self.at("WHERE", "{") else Node("BGP", triples=[], scope={})
-        found = self._rest(pattern)
-        asked += [Variable(name) for name in pattern.scope] if star else []
+        algebra = self._apply_trailing(pattern)
+        resources += [Variable(name) for name in pattern.scope] if star else []
         return Node(
             "DESCRIBE",
-            p=found,
-            variables=[term.name for term in asked if isinstance(term, Variable)],
-            described=[term for term in asked if not isinstance(term, Variable)],
+            p=algebra,
+            variables=[term.name for term in resources if isinstance(term, Variable)],
+            described=[term for term in resources if not isinstance(term, Variable)],
             dataset=dataset,
         )
 
     def _ask(self) -> Node:
         self.expect("ASK")
         dataset = self._dataset()
-        return Node("ASK", p=self._rest(self._where()), dataset=dataset)
+        return Node("ASK", p=self._apply_trailing(self._where()), dataset=dataset)
 
     def _dataset(self) -> tuple[int, int] | None:
         place = None
         while word := self.accept("FROM"):
-            place = place or (word.start, word.end)
+            place = place or word.span
             self.accept("NAMED")
             self.iri()
         return place
@@ -171,47 +168,40 @@ class QueryParser(PatternParser):
         self.accept("WHERE")
         return self.group()
 
-    def _rest(self, pattern: Node) -> Node:
-        """The modifiers of a form that lists no variables."""
+    def _apply_trailing(self, pattern: Node) -> Node:
+        """The solution modifiers of a form without a SELECT list."""
         modifiers = self._modifiers()
-        values = self._trailing_values()
-        found, _ = self._modified(pattern, [], modifiers, values)
-        return _sliced(found, modifiers)
-
-    def _trailing_values(self) -> Node | None:
-        return self.values() if self.accept("VALUES") else None
+        values = self.values() if self.accept("VALUES") else None
+        algebra, _ = self._apply_modifiers(pattern, [], modifiers, values)
+        return _slice(algebra, modifiers)
 
     # -- modifiers ---------------------------------------------------------------------------------
 
     def _modifiers(self) -> _Modifiers:
-        found = _Modifiers()
+        modifiers = _Modifiers()
         if self.accept("GROUP"):
             self.expect("BY")
-            found.keys = [self._key()]
+            modifiers.keys = [self._key()]
             while self.at("variable") or self.begins_constraint():
-                found.keys.append(self._key())
+                modifiers.keys.append(self._key())
         self._aggregates = True
         if self.accept("HAVING"):
-            found.having.append(self.constraint())
+            modifiers.having.append(self.constraint())
             while self.begins_constraint():
-                found.having.append(self.constraint())
+                modifiers.having.append(self.constraint())
         if self.accept("ORDER"):
             self.expect("BY")
-            found.order.append(self._order())
+            modifiers.order.append(self._order())
             while self.at("variable", "ASC", "DESC") or self.begins_constraint():
-                found.order.append(self._order())
+                modifiers.order.append(self._order())
         self._aggregates = False
         while word := self.accept("LIMIT", "OFFSET"):
             token = self.expect("integer")
-            before = found.limit if word.kind == "LIMIT" else found.offset
-            if before is not None:
-                raise Mistake(f"{word.kind} is given twice", (word.start, word.end))
-            number = int(token.text[-18:]) if len(token.text) <= 18 else 10**18
-            if word.kind == "LIMIT":
-                found.limit = number
-            else:
-                found.offset = number
-        return found
+            if word.kind in modifiers.slice:
+                raise Mistake(f"duplicate {word.kind}", word.span)
+            digits = token.text
+            modifiers.slice[word.kind] = int(digits) if len(digits) <= 18 else 10**18
+        return modifiers
 
     def _key(self) -> _Key:
         token = self.token
@@ -228,31 +218,28 @@ class QueryParser(PatternParser):
             name = expression.name
         return _Key(token, name, expression)
 
-    def _order(self) -> tuple[Any, bool]:
+    def _order(self) -> tuple[Expr, bool]:
         if word := self.accept("ASC", "DESC"):
-            self.expect("(")
-            expression = self.expression()
-            self.expect(")")
-            return expression, word.kind == "DESC"
+            return self.bracketed(self.expression), word.kind == "DESC"
         return (self.variable() if self.at("variable") else self.constraint()), False
 
-    def _modified(
+    def _apply_modifiers(
         self, pattern: Node, items: Sequence[_Item], modifiers: _Modifiers, values: Node | None
     ) -> tuple[Node, list[str]]:
-        """The pattern grouped, filtered, extended and ordered, and the variables of SELECT."""
+        """Apply GROUP BY, HAVING, SELECT expressions and ORDER BY; returns the variables too."""
         expressions = [item.expression for item in items if item.expression is not None]
         grouped = modifiers.keys is not None or modifiers.aggregates(expressions)
-        found, visible = pattern, dict(pattern.scope)
+        algebra, visible = pattern, dict(pattern.scope)
         having, order = modifiers.having, modifiers.order
         if grouped:
             keys = _keys(modifiers.keys or [], pattern.scope)
             _check_grouped(items, keys)
             names = {item.name for item in items if item.expression is not None}
-            lifting = _Lifting(keys, names)
+            lifting = _AggregateLifter(keys, names)
             items = [item._replace(expression=lifting.lift(item.expression)) for item in items]
             having = [lifting.lift(expression, sample=True) for expression in having]
             order = [(lifting.lift(expression, sample=True), down) for expression, down in order]
-            found = Node(
+            algebra = Node(
                 "Group",
                 p=pattern,
                 keys=[(name, expression) for name, expression in keys.items()],
@@ -262,9 +249,9 @@ class QueryParser(PatternParser):
             visible |= dict.fromkeys(keys)
         if having:
             expr = having[0] if len(having) == 1 else Node("And", args=having)
-            found = Node("Filter", p=found, expr=expr)
+            algebra = Node("Filter", p=algebra, expr=expr)
         if values is not None:
-            found = Node("Join", parts=[found, values])
+            algebra = Node("Join", parts=[algebra, values])
             visible |= values.scope
         seen: set[str] = set()
         for item in items:
@@ -272,110 +259,109 @@ class QueryParser(PatternParser):
                 continue
             if item.name in visible or item.name in seen:
                 raise Mistake(
-                    f"{item.token.text} is bound already",
-                    (item.token.start, item.token.end),
+                    f"{item.token.text} is already bound",
+                    item.token.span,
                     "use another variable after AS",
                 )
             seen.add(item.name)
-            found = Node("Extend", p=found, variable=item.name, expr=item.expression)
+            algebra = Node("Extend", p=algebra, variable=item.name, expr=item.expression)
         if order:
-            found = Node("OrderBy", p=found, keys=order)
-        return found, list(dict.fromkeys(item.name for item in items))
+            algebra = Node("OrderBy", p=algebra, keys=order)
+        return algebra, list(dict.fromkeys(item.name for item in items))
 
 
 class _Modifiers:
-    """What follows a pattern."""
+    """The solution modifiers of a query."""
 
     def __init__(self) -> None:
         self.keys: list[_Key] | None = None
-        self.having: list[Any] = []
-        self.order: list[tuple[Any, bool]] = []
-        self.limit: int | None = None
-        self.offset: int | None = None
+        self.having: list[Expr] = []
+        self.order: list[tuple[Expr, bool]] = []
+        self.slice: dict[str, int] = {}  # LIMIT and OFFSET
 
-    def aggregates(self, expressions: Sequence[Any] = ()) -> bool:
-        """Whether there are aggregates in the modifiers or in expressions of SELECT."""
-        asked = [*self.having, *(expression for expression, _ in self.order), *expressions]
+    def aggregates(self, expressions: Sequence[Expr] = ()) -> bool:
+        """Whether the modifiers or the expressions of SELECT contain aggregates."""
+        candidates = [*self.having, *(expression for expression, _ in self.order), *expressions]
         return any(
             isinstance(node, Node) and node.name == "Aggregate"
-            for expression in asked
+            for expression in candidates
             for node in walk(expression)
         )
 
 
-def _sliced(found: Node, modifiers: _Modifiers) -> Node:
-    if modifiers.limit is None and modifiers.offset is None:
-        return found
-    return Node("Slice", p=found, offset=modifiers.offset or 0, limit=modifiers.limit)
+def _slice(algebra: Node, modifiers: _Modifiers) -> Node:
+    limits = modifiers.slice
+    if not limits:
+        return algebra
+    return Node("Slice", p=algebra, offset=limits.get("OFFSET", 0), limit=limits.get("LIMIT"))
 
 
-def _keys(listed: Sequence[_Key], scope: Scope) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _keys(listed: Sequence[_Key], scope: Scope) -> dict[str, Expr]:
+    keys: dict[str, Expr] = {}
     for number, key in enumerate(listed):
         name = f"\0key{number}" if key.name is None else key.name
         if isinstance(key.expression, Variable) and key.expression.name == name:
-            found.setdefault(name, key.expression)
+            keys.setdefault(name, key.expression)
             continue
-        if name in scope or name in found:
-            span = (key.token.start, key.token.end)
-            raise Mistake(f"?{name} is bound already", span, "use another variable after AS")
-        found[name] = key.expression
-    return found
+        if name in scope or name in keys:
+            hint = "use another variable after AS"
+            raise Mistake(f"?{name} is already bound", key.token.span, hint)
+        keys[name] = key.expression
+    return keys
 
 
-def _check_grouped(items: Sequence[_Item], keys: Mapping[str, Any]) -> None:
-    known = set(keys)
+def _check_grouped(items: Sequence[_Item], keys: Mapping[str, Expr]) -> None:
+    allowed = set(keys)
     for item in items:
-        asked = {item.name} if item.expression is None else _unaggregated(item.expression)
-        for name in sorted(asked - known):
+        used = {item.name} if item.expression is None else _unaggregated(item.expression)
+        for name in sorted(used - allowed):
             raise Mistake(
-                f"?{name} has several values in a group",
-                (item.token.start, item.token.end),
+                f"?{name} is neither a grouping key nor aggregated",
+                item.token.span,
                 "group by it, or use an aggregate such as SAMPLE",
             )
-        known.add(item.name)
+        allowed.add(item.name)
 
 
-def _unaggregated(expression: Any) -> set[str]:
+def _unaggregated(expression: Expr) -> set[str]:
     """The variables of an expression outside aggregates."""
-    found: set[str] = set()
+    names: set[str] = set()
     pending = [expression]
     while pending:
         node = pending.pop()
         if isinstance(node, Variable):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, Node) and node.name != "Aggregate":
             pending.extend(operands(node))
-    return found
+    return names
 
 
-class _Lifting:
-    """Takes aggregates out of expressions; each becomes a variable of the groups."""
+class _AggregateLifter:
+    """Lifts aggregates out of expressions; each becomes a variable of the group."""
 
-    def __init__(self, keys: Mapping[str, Any], names: set[str]) -> None:
+    def __init__(self, keys: Mapping[str, Expr], names: set[str]) -> None:
         self.aggregates: list[Node] = []
         self._known = {*keys, *names}
         self._samples: dict[str, Variable] = {}
 
     def lift(self, node: Any, *, sample: bool = False) -> Any:
-        """An expression of groups; with `sample`, other variables have any of their values."""
+        """Replace aggregates by variables; with `sample`, wrap other variables in SAMPLE."""
         if isinstance(node, Variable):
             return self._sample(node) if sample and node.name not in self._known else node
         if not isinstance(node, Node) or node.name == "Exists":
             return node
         if node.name == "Aggregate":
             return self._add(node)
+        lift = partial(self.lift, sample=sample)
         parts: dict[str, Any] = {}
         for name, part in node.__dict__.items():
             if isinstance(part, list):
+                # The operands of Arithmetic are pairs of an operator and an operand.
                 parts[name] = [
-                    (one[0], self.lift(one[1], sample=sample))
-                    if isinstance(one, tuple)
-                    else self.lift(one, sample=sample)
-                    for one in part
+                    (p[0], lift(p[1])) if isinstance(p, tuple) else lift(p) for p in part
                 ]
             else:
-                parts[name] = self.lift(part, sample=sample)
+                parts[name] = lift(part)
         return Node(node.name, **parts)
 
     def _sample(self, variable: Variable) -> Variable:

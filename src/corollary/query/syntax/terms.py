@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 
 from corollary.core.terms import LANG_STRING
-from corollary.lang.syntax import IRI, XSD, Constant, Literal, Variable
+from corollary.lang.syntax import ESCAPES, IRI, XSD, Constant, Literal, Variable
 from corollary.query.syntax.tokens import Cursor, Mistake, Token
 
 NUMBERS = ("integer", "decimal", "double")
 STRINGS = ("string", "long")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _PARTS = re.compile(r"([^:/?#]+:)?(//[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 
@@ -28,44 +27,44 @@ def resolve(base: str | None, reference: str) -> str:
     scheme, authority, path, query, _ = _split(base)
     _, own_authority, own_path, own_query, fragment = _split(reference)
     if own_authority:
-        authority, path, query = own_authority, _without_dots(own_path), own_query
+        authority, path, query = own_authority, _remove_dot_segments(own_path), own_query
     elif own_path:
         if not own_path.startswith("/"):
             folder = path[: path.rfind("/") + 1] if "/" in path else "/" if authority else ""
             own_path = folder + own_path
-        path, query = _without_dots(own_path), own_query
+        path, query = _remove_dot_segments(own_path), own_query
     elif own_query:
         query = own_query
     return f"{scheme}{authority}{path}{query}{fragment}"
 
 
 def _split(reference: str) -> tuple[str, ...]:
-    """The five parts of a reference, each with the signs that set it apart."""
+    """The five components of a reference, each with its delimiters."""
     match = _PARTS.fullmatch(reference)
-    assert match is not None, "every text matches"
+    assert match is not None, "the pattern matches every string"
     return tuple(part or "" for part in match.groups())
 
 
-def _without_dots(path: str) -> str:
-    found: list[str] = []
+def _remove_dot_segments(path: str) -> str:
+    segments: list[str] = []
     parts = path.split("/")
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
         if part in (".", ".."):
-            if part == ".." and len(found) > 1:
-                found.pop()
+            if part == ".." and len(segments) > 1:
+                segments.pop()
             if last:
-                found.append("")
+                segments.append("")
         else:
-            found.append(part)
-    return "/".join(found)
+            segments.append(part)
+    return "/".join(segments)
 
 
 class TermParser(Cursor):
     """Reads terms."""
 
     def __init__(self, text: str, prefixes: Mapping[str, str] | None) -> None:
-        """Without prefixes, those that the text does not declare are taken for known."""
+        """If `prefixes` is None, every undeclared prefix is accepted."""
         super().__init__(text)
         self._prefixes = None if prefixes is None else dict(prefixes)
         self._declared: dict[str, str] = {}
@@ -100,7 +99,7 @@ class TermParser(Cursor):
             raise Mistake(
                 f"unknown prefix {prefix}:",
                 (token.start, token.start + len(prefix) + 1),
-                f"begin the query with PREFIX {prefix}: <…>",
+                f"declare it: PREFIX {prefix}: <…>",
             )
         return IRI(namespace + (_ESCAPE.sub(r"\1", local) if "\\" in local else local))
 
@@ -109,7 +108,7 @@ class TermParser(Cursor):
         return Variable(self.expect("variable").text[1:])
 
     def constant(self) -> Constant | None:
-        """An IRI or a literal, None if the current token begins neither."""
+        """An IRI or a literal; None if the current token starts neither."""
         token = self.token
         kind = token.kind
         if kind in ("iri", "pname"):
@@ -127,20 +126,20 @@ class TermParser(Cursor):
         return None
 
     def signed(self) -> Literal | None:
-        """A number with a sign, None if no number follows the sign at once."""
+        """A signed number; None unless a number follows the sign immediately."""
         if not self._is_signed():
             return None
         sign, number = self.advance(), self.advance()
         return Literal(sign.text + number.text, XSD + number.kind)
 
     def _is_signed(self) -> bool:
-        """Whether a number follows the current token, a sign, at once."""
+        """Whether a number immediately follows the current token, a sign."""
         end = self.token.end
         number = self._read(end)
         return number.kind in NUMBERS and number.start == end
 
     def _string(self) -> Literal:
-        lexical = unquoted(self.advance())
+        lexical = unquote(self.advance())
         if tag := self.accept("tag"):
             return Literal(lexical, LANG_STRING, tag.text[1:])
         if self.accept("^^"):
@@ -148,10 +147,10 @@ class TermParser(Cursor):
         return Literal(lexical)
 
 
-def unquoted(token: Token) -> str:
-    """The characters of a string."""
+def unquote(token: Token) -> str:
+    """The characters of a string token, unescaped."""
     edge = 3 if token.kind == "long" else 1
     inside = token.text[edge:-edge]
     if "\\" not in inside:
         return inside
-    return _ESCAPE.sub(lambda match: _CHARACTERS.get(match[1], match[1]), inside)
+    return _ESCAPE.sub(lambda match: ESCAPES.get(match[1], match[1]), inside)

@@ -1,14 +1,17 @@
 """The tokens of SPARQL 1.1, and a cursor over them.
 
-Character classes are those of the grammar (section 19.8), so that a name is exactly what the
-standard takes for one. The longest token wins: `?x<?a&&?b>?y` has the IRI `<?a&&?b>` in it.
+Character classes are those of the grammar (section 19.8), so names match the standard exactly. The
+longest token wins: `?x<?a&&?b>?y` has the IRI `<?a&&?b>` in it.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 _BASE = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d"
@@ -18,11 +21,11 @@ _MARKS = "\u00b7\u0300-\u036f\u203f-\u2040"
 _CHARS = rf"{_BASE}_0-9{_MARKS}\-"
 _NAME = rf"[{_BASE}_0-9][{_BASE}_0-9{_MARKS}]*"
 _ESCAPED = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%]"
-_DOTS = rf"\.++(?=[{_CHARS}:]|{_ESCAPED})"  # which do not end the name
+_DOTS = rf"\.++(?=[{_CHARS}:]|{_ESCAPED})"  # dots inside a name; it cannot end with one
 _LOCAL = rf"(?:[{_BASE}_:0-9]|{_ESCAPED})(?:[{_CHARS}:]++|{_ESCAPED}|{_DOTS})*+"
 _ECHAR = r"\\[tbnrf\\\"']"
-# Order matters: the first alternative that matches wins. Repetitions are possessive where they can
-# be: each character of a long token would else take some hundred bytes of memory.
+# Order matters: the first alternative that matches wins. Repetitions are possessive where
+# possible; otherwise each character of a long token would take some hundred bytes of memory.
 _TOKEN = re.compile(
     rf"""
       (?P<space>(?:[ \t\r\n]++|\#[^\r\n]*+)++)
@@ -42,28 +45,33 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_BEGUN_STRING = re.compile(
+_STRING_PREFIX = re.compile(
     rf"""\"\"\"(?:[^"\\]++|{_ECHAR}|"{{1,2}}+(?!"))*+|\'\'\'(?:[^'\\]++|{_ECHAR}|'{{1,2}}+(?!'))*+
     |"(?:[^"\\\n\r]++|{_ECHAR})*+|'(?:[^'\\\n\r]++|{_ECHAR})*+""",
     re.VERBOSE,
 )
 # `\\u` is an escaped backslash before a letter, as in REGEX patterns, not an escaped character.
 _CODEPOINT = re.compile(r"\\\\|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}")
-_SHOWN = re.compile(r"[\w?$:]+|.", re.DOTALL)
-MAX_DEPTH = 128  # nested groups, brackets and signs; Python's stack holds no thousands
+_SHOWN_TOKEN = re.compile(r"[\w?$:]+|.", re.DOTALL)
+MAX_DEPTH = 128  # nested groups, brackets and signs; thousands would overflow Python's stack
 
 
 class Token(NamedTuple):
-    """`kind` is the sign itself, the word in upper case, or the kind of token; `end` comes last."""
+    """`kind` is the punctuation, the keyword in upper case, or the token class, e.g. `end`."""
 
     kind: str
     text: str
     start: int
     end: int
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Its place in the query."""
+        return self.start, self.end
+
 
 class Mistake(Exception):
-    """What is wrong with a query, and where in its text."""
+    """A syntax error: the message and its span in the query."""
 
     def __init__(
         self, message: str, span: tuple[int, int], hint: str | None = None, code: str = "E560"
@@ -73,23 +81,23 @@ class Mistake(Exception):
 
 
 class Expanded(NamedTuple):
-    """A text with its codepoint escapes expanded, and the way back to places in the original."""
+    """A text with codepoint escapes expanded, and a mapping to offsets in the original."""
 
     text: str
-    places: list[int]  # in the expanded text, behind each escape
-    shifts: list[int]  # how much further the original is there
+    places: list[int]  # offsets in the expanded text, after each escape
+    shifts: list[int]  # offset in the original minus offset in the expanded text
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """A span of the expanded text as one of the original."""
-        return self._place(start), max(self._place(start) + 1, self._place(end))
+        """Map a span of the expanded text to the original."""
+        return self._offset(start), max(self._offset(start) + 1, self._offset(end))
 
-    def _place(self, place: int) -> int:
+    def _offset(self, place: int) -> int:
         number = bisect_right(self.places, place)
         return place + (self.shifts[number - 1] if number else 0)
 
 
 def expand(text: str) -> Expanded:
-    r"""Expand the escapes \uXXXX and \UXXXXXXXX, which may stand anywhere in a query.
+    r"""Expand the escapes \uXXXX and \UXXXXXXXX, which may occur anywhere in a query.
 
     >>> expanded = expand(r"ASK { \u003fx ?p 1 }")
     >>> expanded.text, expanded.span(6, 8)
@@ -116,7 +124,7 @@ def expand(text: str) -> Expanded:
 
 
 class Cursor:
-    """The current token of a text, and what a parser asks of it."""
+    """The current token of a text, with the primitives of recursive descent."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -132,15 +140,15 @@ class Cursor:
             if at < len(self.text):
                 return Token("bad", self.text[at], at, at + 1)
             return Token("end", "", at, at)
-        kind, found = str(match.lastgroup), match[0]
+        kind, text = str(match.lastgroup), match[0]
         if kind == "sign":
-            kind = found
+            kind = text
         elif kind == "word":
-            kind = found.upper()
-        return Token(kind, found, at, match.end())
+            kind = text.upper()
+        return Token(kind, text, at, match.end())
 
     def advance(self) -> Token:
-        """Move on; returns the token that was the current one."""
+        """Consume and return the current token."""
         token = self.token
         self.token = self._read(token.end)
         return token
@@ -150,53 +158,65 @@ class Cursor:
         return self.token.kind in kinds
 
     def accept(self, *kinds: str) -> Token | None:
-        """The current token if it is one of these kinds, and move on."""
+        """Consume and return the current token if it is one of these kinds."""
         return self.advance() if self.token.kind in kinds else None
 
     def expect(self, *kinds: str) -> Token:
-        """The current token, which has to be one of these kinds."""
+        """Consume and return the current token; raise unless it is one of these kinds."""
         if self.token.kind not in kinds:
             raise self.unexpected(" or ".join(_NAMES.get(kind, kind) for kind in kinds))
         return self.advance()
 
+    def separated(self, read: Callable[[], T], sign: str) -> list[T]:
+        """One or more of what `read` reads, with a sign between them."""
+        parts = [read()]
+        while self.accept(sign):
+            parts.append(read())
+        return parts
+
+    def bracketed(self, read: Callable[[], T]) -> T:
+        """What `read` reads, in brackets."""
+        self.expect("(")
+        part = read()
+        self.expect(")")
+        return part
+
     def unexpected(self, expected: str) -> Mistake:
-        """The mistake that the current token is."""
+        """The error for the current token."""
         token = self.token
         hint = f"expected {expected}"
         if token.kind == "iri" and "&&" in token.text:
-            hint = "the longest token is an IRI: put a space after <"
+            hint = "this was read as an IRI: put a space after <"
         if token.kind == "end":
-            return Mistake("unexpected end in a SPARQL query", (token.start, token.start + 1), hint)
+            return Mistake("unexpected end of a SPARQL query", (token.start, token.start + 1), hint)
         if token.kind == "bad" and token.text in "\"'":
             return self._bad_string(token)
-        shown = _SHOWN.match(self.text, token.start)
-        assert shown is not None, "there is a character"
+        shown = _SHOWN_TOKEN.match(self.text, token.start)
+        assert shown is not None, "the token has a character"
         span = (token.start, max(shown.end(), token.end))
-        found = self.text[span[0] : span[1]]
-        return Mistake(f"unexpected {found!r} in a SPARQL query", span, hint)
+        quoted = self.text[span[0] : span[1]]
+        return Mistake(f"unexpected {quoted!r} in a SPARQL query", span, hint)
 
     def _bad_string(self, token: Token) -> Mistake:
-        """What is wrong with a string: it has no end, or a backslash before the wrong letter."""
-        begun = _BEGUN_STRING.match(self.text, token.start)
-        if begun is not None and self.text.startswith("\\", begun.end()):
-            span = (begun.end(), min(begun.end() + 2, len(self.text)))
+        """The error for an unterminated string or an invalid escape."""
+        prefix = _STRING_PREFIX.match(self.text, token.start)
+        if prefix is not None and self.text.startswith("\\", prefix.end()):
+            span = (prefix.end(), min(prefix.end() + 2, len(self.text)))
             shown = self.text[span[0] : span[1]]
-            hint = "a backslash before t, b, n, r, f, a backslash or a quote; write \\\\ for itself"
-            return Mistake(f"{shown} is no escape of a string", span, hint)
-        hint = "a string ends with the quote that it begins with; line breaks need three quotes"
-        return Mistake("this string is not closed", (token.start, token.end), hint)
+            hint = "valid escapes are \\t \\b \\n \\r \\f \\\" \\' and \\\\"
+            return Mistake(f"invalid escape {shown} in a string", span, hint)
+        hint = "close it with the quote that opened it; line breaks need triple quotes"
+        return Mistake("unterminated string", token.span, hint)
 
     def enter(self) -> None:
-        """Go one level deeper; `leave` comes back."""
+        """Enter a nesting level; raise if it is too deep."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise Mistake(
-                f"the query is nested more than {MAX_DEPTH} levels deep",
-                (self.token.start, self.token.end),
-            )
+            message = f"the query is nested more than {MAX_DEPTH} levels deep"
+            raise Mistake(message, self.token.span)
 
     def leave(self) -> None:
-        """Come back from a level."""
+        """Leave a nesting level."""
         self._depth -= 1
 
 

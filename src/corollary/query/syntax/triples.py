@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from corollary.lang.syntax import IRI, RDF, TYPE, BlankNode, Variable
-from corollary.query.syntax.algebra import Node
+from corollary.lang.syntax import IRI, RDF, TYPE, BlankNode, Term, Variable
+from corollary.query.syntax.algebra import Node, Path, TriplePattern
 from corollary.query.syntax.terms import TermParser
 from corollary.query.syntax.tokens import Mistake
 
@@ -19,21 +18,21 @@ class TripleParser(TermParser):
 
     def __init__(self, text: str, prefixes: Mapping[str, str] | None) -> None:
         super().__init__(text, prefixes)
-        self._triples: list[tuple[Any, Any, Any]] = []
+        self._triples: list[TriplePattern] = []
         self._scope: Scope = {}
-        self._paths = True  # whether verbs may be property paths
-        self._labels: dict[str, int] = {}  # of blank nodes, with the graph pattern that they are in
-        self._block = 0  # the basic graph pattern that triples belong to
+        self._paths = True  # whether predicates may be property paths
+        self._labels: dict[str, int] = {}  # blank node labels, each with its basic graph pattern
+        self._block = 0  # the current basic graph pattern
         self._blocks = 0
         self._anonymous = 0
 
     def new_block(self) -> None:
-        """Begin another basic graph pattern."""
+        """Start another basic graph pattern."""
         self._blocks += 1
         self._block = self._blocks
 
     def triples(self, end: str) -> None:
-        """Triples with dots between them, up to a token that begins none."""
+        """Triples separated by dots, up to a token that starts no triple."""
         while self._begins_triples():
             self._same_subject()
             if not self.accept("."):
@@ -56,11 +55,11 @@ class TripleParser(TermParser):
             subject = self._term()
         self._properties(subject)
 
-    def _properties(self, subject: Any) -> None:
+    def _properties(self, subject: Term) -> None:
         while True:
             verb = self._verb()
             while True:
-                # The triple stands before those that its object is made of.
+                # A triple precedes those of its object's collection or blank node.
                 place = len(self._triples)
                 object_, _ = self._node()
                 self._triples.insert(place, (subject, verb, object_))
@@ -79,22 +78,17 @@ class TripleParser(TermParser):
         return self._paths and self.at("^", "!", "(")
 
     def _is_type(self) -> bool:
-        return self.token.text == "a"  # the one keyword that is not written in capitals
+        return self.token.text == "a"  # the only case-sensitive keyword
 
-    def _verb(self) -> Any:
+    def _verb(self) -> Path | Variable:
         if self.at("variable"):
-            return self._noted(self.variable())
+            return self._in_scope(self.variable())
         if self._paths:
             return self.path()
-        if self._is_type():
-            self.advance()
-            return TYPE
-        if not self.at("iri", "pname"):
-            raise self.unexpected("a predicate")
-        return self.iri()
+        return self._property()
 
-    def _node(self) -> tuple[Any, bool]:
-        """A term, or a node that triples follow from, and which of the two it is."""
+    def _node(self) -> tuple[Term, bool]:
+        """A term or a compound node, and whether it is compound, i.e. has triples of its own."""
         if self.at("("):
             return self._collection()
         if self.at("["):
@@ -109,7 +103,7 @@ class TripleParser(TermParser):
             return node, True
         return self._term(), False
 
-    def _collection(self) -> tuple[Any, bool]:
+    def _collection(self) -> tuple[Term, bool]:
         self.expect("(")
         if self.accept(")"):
             return _NIL, False
@@ -130,83 +124,77 @@ class TripleParser(TermParser):
 
     def _new_node(self) -> BlankNode:
         self._anonymous += 1
-        return BlankNode(f" {self._anonymous}")  # no label has a space
+        return BlankNode(f" {self._anonymous}")  # labels have no spaces
 
-    def _term(self) -> Any:
+    def _term(self) -> Term:
         if self.at("variable"):
-            return self._noted(self.variable())
+            return self._in_scope(self.variable())
         if self.at("blank"):
-            return self._labeled()
-        found = self.constant()
-        if found is None:
+            return self._blank_node()
+        term = self.constant()
+        if term is None:
             raise self.unexpected("a term")
-        return found
+        return term
 
-    def _noted(self, variable: Variable) -> Variable:
+    def _in_scope(self, variable: Variable) -> Variable:
         self._scope[variable.name] = None
         return variable
 
-    def _labeled(self) -> BlankNode:
+    def _blank_node(self) -> BlankNode:
         token = self.advance()
         label = token.text[2:]
         if self._labels.setdefault(label, self._block) != self._block:
             raise Mistake(
                 f"blank node {token.text} is used in two basic graph patterns",
-                (token.start, token.end),
+                token.span,
                 "use a variable, which all patterns share",
             )
         return BlankNode(label)
 
     # -- property paths ----------------------------------------------------------------------------
 
-    def path(self) -> Any:
-        """A property path; an IRI if it is that simple."""
-        parts = [self._sequence()]
-        while self.accept("|"):
-            parts.append(self._sequence())
-        return parts[0] if len(parts) == 1 else Node("PathAlternative", parts=parts)
+    def path(self) -> Path:
+        """A property path; a plain IRI stays an IRI."""
+        args = self.separated(self._sequence, "|")
+        return args[0] if len(args) == 1 else Node("PathAlternative", args=args)
 
-    def _sequence(self) -> Any:
-        parts = [self._step()]
-        while self.accept("/"):
-            parts.append(self._step())
-        return parts[0] if len(parts) == 1 else Node("PathSequence", parts=parts)
+    def _sequence(self) -> Path:
+        args = self.separated(self._step, "/")
+        return args[0] if len(args) == 1 else Node("PathSequence", args=args)
 
-    def _step(self) -> Any:
+    def _step(self) -> Path:
         if self.accept("^"):
             return Node("PathInverse", path=self._repeated())
         return self._repeated()
 
-    def _repeated(self) -> Any:
-        if self.accept("("):
+    def _repeated(self) -> Path:
+        element: Path
+        if self.at("("):
             self.enter()
-            found = self.path()
+            element = self.bracketed(self.path)
             self.leave()
-            self.expect(")")
         elif self.accept("!"):
-            found = self._negated()
+            element = self._negated()
         else:
-            found = self._property()
+            element = self._property()
         if self.at("+") and self._is_signed():
-            return found  # the object +1 follows
+            return element  # the object +1 follows
         mod = self.accept("?", "*", "+")
-        return found if mod is None else Node("PathRepeat", path=found, mod=mod.kind)
+        return element if mod is None else Node("PathRepeat", path=element, mod=mod.kind)
 
     def _negated(self) -> Node:
-        sides: tuple[list[IRI], list[IRI]] = ([], [])
         if self.accept("("):
-            if not self.accept(")"):
-                self._one_of(sides)
-                while self.accept("|"):
-                    self._one_of(sides)
-                self.expect(")")
+            properties = [] if self.at(")") else self.separated(self._negated_property, "|")
+            self.expect(")")
         else:
-            self._one_of(sides)
+            properties = [self._negated_property()]
+        sides = [[iri for iri, inverse in properties if inverse is side] for side in (False, True)]
         return Node("PathNegated", forward=sides[0], inverse=sides[1])
 
-    def _one_of(self, sides: tuple[list[IRI], list[IRI]]) -> None:
-        side = sides[1] if self.accept("^") else sides[0]
-        side.append(self._property())
+    def _negated_property(self) -> tuple[IRI, bool]:
+        """A property, and whether it is inverse."""
+        inverse = self.accept("^") is not None
+        return self._property(), inverse
 
     def _property(self) -> IRI:
         if self._is_type():

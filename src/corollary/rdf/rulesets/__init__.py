@@ -21,22 +21,22 @@ RULE_SETS = ("rhodf", "rdfs", "owl-horst", "owl-rl")
 
 @cache
 def rules(name: str) -> Program:
-    """The rule set of a name, with its axioms; `RULE_SETS` has them all.
+    """The built-in rule set with a name (`RULE_SETS`), with its axioms.
 
     >>> print(rules("rhodf").rules[0].name)
     rdfs2
     >>> rules("owl-dl")
     Traceback (most recent call last):
     ...
-    corollary.errors.InvalidInput: there is no rule set owl-dl
+    corollary.errors.InvalidInput: unknown rule set 'owl-dl'
     """
     if name not in RULE_SETS:
         close = nearest(name, RULE_SETS)
-        hint = f"there are {', '.join(RULE_SETS)}"
+        hint = f"choose one of {', '.join(RULE_SETS)}"
         raise InvalidInput(
             "E311",
-            f"there is no rule set {name}",
-            f"did you mean {close}? There are {', '.join(RULE_SETS)}" if close else hint,
+            f"unknown rule set {name!r}",
+            f"did you mean {close}? Otherwise {hint}" if close else hint,
         )
     file = resources.files(__package__) / f"{name}.dl"
     return Program.parse(Source(f"{name}.dl", file.read_text(encoding="utf-8"))).with_axioms()

@@ -1,0 +1,47 @@
+"""Knowledge bases of commands: opened from a store, or loaded from files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+from corollary.cli import arguments
+from corollary.cli.progress import Progress
+from corollary.knowledge_base.base import KnowledgeBase
+from corollary.knowledge_base.data import InputOptions
+from corollary.knowledge_base.rules import Rules, read_rules
+from corollary.knowledge_base.transaction import TransactionChanges
+
+
+def open_store(options: argparse.Namespace, store: str | None = None) -> KnowledgeBase:
+    """Open the store of a command, at the version that `--at-version` gives."""
+    return KnowledgeBase.open(
+        arguments.place_of(options, store),
+        at_version=getattr(options, "at_version", None),
+        algorithm=getattr(options, "algorithm", "auto"),
+        threads=options.threads,
+        limit_memory=options.limit_memory,
+    )
+
+
+def load_files(
+    options: argparse.Namespace,
+    rules: Rules | Iterable[Rules],
+    sources: Sequence[str],
+    progress: Progress,
+) -> tuple[KnowledgeBase, TransactionChanges]:
+    """Load files into a knowledge base with some rules."""
+    kb = KnowledgeBase(
+        read_rules(rules),
+        equality=getattr(options, "equality", "rules"),
+        mode=getattr(options, "mode", None) or "materialized",
+        materialize=getattr(options, "materialize", ()),
+        threads=options.threads,
+        limit_memory=options.limit_memory,
+    )
+    return kb, kb.load(*sources, on_progress=progress.reading, **read_options(options))
+
+
+def read_options(options: argparse.Namespace) -> InputOptions:
+    """Return the options for reading the files of a command."""
+    return {"on_error": options.on_error, "limit_input_bytes": options.limit_input_bytes}

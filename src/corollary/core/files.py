@@ -1,0 +1,70 @@
+"""Atomic replacement of files, and the identity by which an unchanged file is recognized."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from corollary.errors import OperationFailed
+
+Identity = tuple[int, ...]
+
+
+class Status(NamedTuple):
+    """The part of `os.stat_result` that stores use, for a file that is not local."""
+
+    st_size: int
+    st_mtime: float
+    st_mtime_ns: int
+    st_ctime_ns: int
+    st_ino: int
+
+
+def replace_file(
+    path: Path, write: Callable[[Path], object], *, create_parents: bool = True
+) -> None:
+    """Replace a file atomically: write a temporary file beside it, then rename that.
+
+    Readers see the old content or the new one, never a part. A file that is replaced keeps its
+    permissions, and a link its target. Devices and pipes are written to, not replaced.
+    """
+    try:
+        if create_parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode if path.exists() else None
+        if mode is not None and not stat.S_ISREG(mode):
+            write(path)
+            return
+        target = Path(os.path.realpath(path))
+        # The suffix says whether to compress.
+        temporary = target.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+        try:
+            if mode is not None:
+                temporary.touch(0o600)  # not readable by others meanwhile
+            write(temporary)
+            if mode is not None:
+                temporary.chmod(stat.S_IMODE(mode))
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OperationFailed(
+            "E401", f"cannot write {path}: {error.strerror or error}", file=str(path)
+        ) from None
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder as far as possible; it may be missing."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def identity(status: os.stat_result | Status) -> Identity:
+    """Size, timestamps and inode: a file that keeps them has not been written to."""
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

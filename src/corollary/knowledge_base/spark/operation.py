@@ -1,0 +1,132 @@
+"""`Operation`: the shared state of the stages of one build, update or materialization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from corollary.core.partial import PartialDictionary
+from corollary.engines.spark import hadoop, stored
+from corollary.engines.spark.failures import explain_failures
+from corollary.engines.spark.persisted import PersistedFrames
+from corollary.engines.spark.stored import DataFrame, SparkSession
+from corollary.engines.spark.write import read_files, write
+from corollary.knowledge_base.spark.load import Loaded, load
+from corollary.knowledge_base.spark.options import Options
+from corollary.knowledge_base.spark.parts import SourceReader
+from corollary.knowledge_base.spark.sessions import cores_of, get_session, steady
+from corollary.knowledge_base.spark.sources import Inputs, classify_sources
+from corollary.knowledge_base.spark.stages import Stages
+from corollary.lang.program import Program
+from corollary.store import Snapshot, Writer
+from corollary.store.term_hash import hashes
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """The session, stages and persisted frames of one operation, and its common steps."""
+
+    options: Options
+    session: SparkSession
+    cores: int
+    stages: Stages
+    frames: PersistedFrames
+
+    @classmethod
+    def of(cls, options: Options, session: SparkSession, stages: Stages | None = None) -> Operation:
+        """Create an operation in a running session; its frames are not released."""
+        stages = Stages(options.on_progress) if stages is None else stages
+        return cls(options, session, cores_of(session), stages, PersistedFrames())
+
+    @classmethod
+    @contextmanager
+    def begin(cls, options: Options) -> Iterator[Operation]:
+        """Start Spark if needed; on exit release all frames and restore the session."""
+        stages = Stages(options.on_progress)
+        with stages.stage("session"):
+            operation = cls.of(options, get_session(options.session, options.master), stages)
+        with operation.steady(), operation.frames:
+            yield operation
+
+    def steady(self) -> AbstractContextManager[None]:
+        """Disable adaptive execution within a block."""
+        return steady(self.session)
+
+    def gather(
+        self, sources: Any, arities: Mapping[str, int], *, first: int = 0, name: str = ""
+    ) -> Inputs:
+        """Classify sources by reader; `first` and `name` scope the blank nodes of a load."""
+        return classify_sources(
+            sources,
+            find=lambda pattern: hadoop.find(self.session, pattern),
+            is_frame=stored.is_frame,
+            first=first,
+            cores=self.cores,
+            arities=arities,
+            name=name,
+        )
+
+    def load(
+        self,
+        inserted: Inputs,
+        program: Program,
+        *,
+        deleted: Inputs | None = None,
+        arities: Mapping[str, int],
+        keep_labels: bool = False,
+        known: tuple[DataFrame, int] | None = None,
+    ) -> Loaded:
+        """Parse and encode sources; `known` is the terms table of a store and its next id."""
+        options = self.options
+        reader = SourceReader(options.on_error, keep_labels, options.limit_input_bytes, arities)
+        return load(self, (inserted, deleted), program, reader, known)
+
+    def add_terms(self, writer: Writer, loaded: Loaded) -> DataFrame:
+        """Write the new terms into the folder of the terms table; return the extended table."""
+        table = writer.store.terms
+        files = writer.store.snapshot(writer.base.version).term_files()
+        if count := loaded.numbered.count:
+            with self.stages.stage("terms") as stage, explain_failures("writing terms"):
+                written = write(loaded.terms, table.folder, writer.id, rows=count)
+                writer.add_term_files([file.name for file in written])
+                stage.rows = count
+                stage.bytes = sum(file.bytes for file in written)
+                files = [*files, *(table.folder / file.name for file in written)]
+        return read_files(self.session, files, stored.TERM_COLUMNS)
+
+
+def term_table(session: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """Read the terms table of a version."""
+    return read_files(session, snapshot.term_files(), stored.TERM_COLUMNS)
+
+
+def current_facts(session: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """Read the facts of a version: `relation`, `arg0`, `arg1`, … and `explicit`."""
+    width = snapshot.schema.names.index("explicit") - 1
+    rows = read_files(session, snapshot.fact_files(), stored.fact_columns(width))
+    return stored.current_facts(rows, width)
+
+
+def partial_dictionary(
+    terms: DataFrame, constants: Mapping[Any, int], count: int
+) -> PartialDictionary:
+    """Create a dictionary of `count` terms that looks up all but `constants` in the terms table."""
+
+    def look_up(texts: list[str]) -> list[int | None]:
+        wanted = hashes(pa.array(texts, pa.large_string())).to_pylist()
+        found = stored.ids_of(terms, texts, wanted)
+        return [found.get(text) for text in texts]
+
+    return PartialDictionary(
+        constants, count, fetch=lambda ids: stored.texts_of(terms, ids), look_up=look_up
+    )
+
+
+def add_new_terms(writer: Writer, dictionary: PartialDictionary) -> None:
+    """Add the terms that rules have created, such as results of aggregates."""
+    if new := dictionary.new_terms:
+        writer.add_terms(pa.array([text for _, text in new], pa.large_string()))

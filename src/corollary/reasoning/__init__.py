@@ -1,0 +1,1 @@
+"""Reasoners: incrementally maintained materializations behind one protocol."""

@@ -1,0 +1,107 @@
+"""The command line before a command runs: help, version, usage errors, imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import corollary
+from corollary.cli.main import COMMANDS, main
+
+LIBRARIES = {"numpy", "pyarrow", "numba", "duckdb", "deltalake", "pyoxigraph", "pyspark"}
+COMMON = {"cli", "cli.main", "cli.interrupts", "cli.warning_lines", "errors"}
+LIGHT_COMMANDS = ["info", "log", "explain", "verify", "repair", "compact", "vacuum"]
+
+# Runs a statement, then reports the modules that it loaded and the CPU time of the process.
+PROBE = """
+import atexit, json, sys, time
+atexit.register(lambda: print(json.dumps([sorted(sys.modules), time.process_time()])))
+"""
+CALL = "from corollary.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+
+def probe(statement: str, *arguments: str) -> tuple[int, set[str], float]:
+    """Exit status, loaded modules and CPU seconds of a Python process."""
+    process = subprocess.run(
+        [sys.executable, "-c", PROBE + statement, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    modules, cpu_seconds = json.loads(process.stdout.splitlines()[-1])
+    return process.returncode, set(modules), cpu_seconds
+
+
+def own_modules(modules: set[str]) -> set[str]:
+    return {module.partition(".")[2] for module in modules if module.startswith("corollary.")}
+
+
+@pytest.mark.parametrize(
+    ("argument", "status"), [("--version", 0), ("--help", 0), ("rum", 2), ("--verbose", 2)]
+)
+def test_imports_no_command_before_its_call(argument: str, status: int) -> None:
+    returned, modules, cpu_seconds = probe(CALL, argument)
+    assert returned == status
+    assert not modules & LIBRARIES
+    assert own_modules(modules) == COMMON
+    assert cpu_seconds < 0.15
+
+
+@pytest.mark.parametrize("command", LIGHT_COMMANDS)
+def test_help_imports_no_library(command: str) -> None:
+    status, modules, _ = probe(CALL, command, "--help")
+    assert status == 0
+    assert f"cli.{command}" in own_modules(modules)
+    assert not modules & LIBRARIES
+
+
+def test_imports_public_names_on_first_access() -> None:
+    _, modules, _ = probe("import corollary")
+    assert not own_modules(modules)
+    assert {*corollary.__all__} <= {*dir(corollary)}
+    assert all(getattr(corollary, name) is not None for name in corollary.__all__)
+    names: dict[str, object] = {}
+    exec("from corollary import *", names)
+    assert {*corollary.__all__} <= {*names}
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        corollary.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command != "bench"])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: corollary {command} ")
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"\n    {command} " in text for command in COMMANDS)
+    assert text.endswith("Run 'corollary COMMAND --help' for details.\n")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("corollary ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["rum"], "invalid choice: 'rum' (choose from"),
+        (["info"], "the following arguments are required: STORE"),
+    ],
+)
+def test_usage_errors(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert message in capsys.readouterr().err
