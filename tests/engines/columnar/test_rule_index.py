@@ -1,46 +1,95 @@
-"""The rules that a change concerns are found by their predicates."""
+"""The rules that a change affects are found by predicate and constant."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corollary.core.compile import Pattern, compile_rule, covers
+from corollary.algorithms.seminaive import materialize
+from corollary.core.compile import Pattern, compile_rule, constant_id
 from corollary.core.dictionary import Dictionary
+from corollary.core.tables import encode
+from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.rule_index import RuleIndex, RuleIndexes
+from corollary.lang import reference
 from corollary.lang.program import Program
-from corollary.lang.stratify import Predicate
 from corollary.testing import thresholds
 from tests.dense import dense_programs
 
 
 @given(dense_programs(), st.data())
-def test_the_index_finds_what_a_scan_finds(program: Program, data: st.DataObject) -> None:
-    dictionary = Dictionary()
-    rules = [compile_rule(rule, dictionary) for rule in program.rules]
-    patterns = [p for rule in rules for p in (rule.head, *rule.body, *rule.negated)]
-    narrow = sorted({p.predicate for p in patterns if not p.wide}, key=repr)
-    if not narrow:
+def test_finds_every_rule_that_a_fact_may_match(program: Program, data: st.DataObject) -> None:
+    engine = ColumnarEngine(Dictionary())
+    rules = [compile_rule(rule, engine.dictionary) for rule in program.rules]
+    expected = sorted(reference.materialize(program, frozenset(program.facts)), key=repr)
+    if not expected:
         return
-    subset = st.lists(st.sampled_from(narrow), unique=True)
-    changed, removed = data.draw(subset), data.draw(subset)
-    index = RuleIndex(rules)
+    subset = st.lists(st.sampled_from(expected), unique=True)
+    chosen, dropped = data.draw(subset), data.draw(subset)
+    changed, removed = (engine.facts(encode(f, engine.dictionary)) for f in (chosen, dropped))
+    with thresholds(rows_of_constant_limit=data.draw(st.sampled_from((0, 1, 1000)))):
+        index = RuleIndex(rules)
+        reading, deriving = index.reading(changed, removed), index.deriving(changed)
+        positive = index.reading(changed)
 
-    def reads(pattern: Pattern, predicates: list[Predicate]) -> bool:
-        own = pattern.predicate
-        return any(covers(own, p) if pattern.wide else own == p for p in predicates)
+    def matches(pattern: Pattern, facts: ColumnarFacts) -> bool:
+        rows = facts.relation(pattern)
+        columns = engine.space.packing.unpack(rows.keys(), len(pattern.arguments))
+        return any(
+            all(a >= 0 or constant_id(a) == v for a, v in zip(pattern.arguments, row, strict=True))
+            for row in zip(*(column.tolist() for column in columns), strict=True)
+        )
 
-    found = index.reading(changed, removed)
     for rule in rules:
-        if any(reads(p, changed) for p in rule.body) or any(
-            reads(p, removed) for p in rule.negated
-        ):
-            assert rule in found
-    deriving = index.deriving(changed)
-    for rule in rules:
-        if reads(rule.head, changed):
+        if any(matches(p, changed) for p in rule.body):
+            assert rule in positive
+            assert rule in reading
+        if any(matches(p, removed) for p in rule.negated):
+            assert rule in reading
+        if matches(rule.head, changed):
             assert rule in deriving
-    assert list(found) == [rule for rule in rules if rule in found], "in their order"
+    assert list(reading) == [rule for rule in rules if rule in reading], "in their order"
+
+
+def test_selects_rules_by_constant() -> None:
+    engine = ColumnarEngine(Dictionary())
+    program = Program.parse(
+        "".join(f"p({n + 1}) :- p({n}) . q(?x, {n}) :- q({n}, ?x), r(?x, {n}) . " for n in range(9))
+    )
+    rules = [compile_rule(rule, engine.dictionary) for rule in program.rules]
+    facts = Program.parse("p(3) . q(4, 8) . q(7, 7) . r(0, 2) .").facts
+    changed = engine.facts(encode(facts, engine.dictionary))
+    index = RuleIndex(rules)
+    assert [rules.index(rule) for rule in index.reading(changed)] == [5, 6, 9, 15]
+    assert [rules.index(rule) for rule in index.deriving(changed)] == [4, 15, 17]
+    with thresholds(rows_of_constant_limit=0):
+        more = engine.facts(encode([*facts] * 2, engine.dictionary))
+        assert len(index.reading(more)) == 4, "as many facts as atoms, or fewer"
+
+
+@pytest.mark.parametrize("atom", ["p({0})", "p({0}, ?x)", "p(?x, {0}, ?x)"])
+def test_long_chain_over_one_relation_takes_linear_time(atom: str) -> None:
+    """A round costs what it derives, not the number of rules: 0.45 s a round once."""
+    length = 4000
+    chain = "".join(f"{atom.format(n + 1)} :- {atom.format(n)} .\n" for n in range(length))
+    start = atom.format(0).replace("?x", "7")
+    program = Program.parse(f"{chain} {start} .")
+    evaluations = 0
+
+    class CountingEngine(ColumnarEngine):
+        def _evaluate(self, *arguments: Any) -> None:
+            nonlocal evaluations
+            evaluations += 1
+            super()._evaluate(*arguments)
+
+    engine = CountingEngine(Dictionary())
+    explicit = engine.facts(encode(program.facts, engine.dictionary))
+    assert len(materialize(program, explicit, engine).facts) == length + 1
+    assert evaluations <= 3 * length
 
 
 def test_indexes_are_kept_for_sequences_that_cannot_change() -> None:

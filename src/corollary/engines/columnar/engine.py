@@ -109,9 +109,7 @@ class ColumnarEngine:
             removed = negative_delta if negative_delta is not None else empty
             old = LazyDifference(facts, changed)
             index = self._indexes.of(rules)
-            touched = (
-                rules if index is None else index.reading(changed.relations, removed.relations)
-            )
+            touched = rules if index is None else index.reading(changed, removed)
             jobs = [
                 (rule, reading)
                 for rule in touched
@@ -134,7 +132,7 @@ class ColumnarEngine:
         left = dict(heads.relations)
         instances = 0
         index = self._indexes.of(rules)
-        for rule in rules if index is None else index.deriving(left):
+        for rule in rules if index is None else index.deriving(heads):
             predicate = rule.head.predicate
             if rule.head.wide:
                 collector = HeadCollector(self.space)
@@ -214,7 +212,7 @@ class ColumnarEngine:
             collector = HeadCollector(self.space, known=full)
             jobs = [
                 (rule, reading)
-                for rule in (rules if index is None else index.reading(delta.relations))
+                for rule in (rules if index is None else index.reading(delta))
                 for reading in delta_readings(rule, old, delta, full, absent, None)
             ]
             self._run(jobs, absent, collector)
@@ -239,7 +237,7 @@ class ColumnarEngine:
         """Yield, rule by rule, the instances whose head is in `heads` and whose body holds."""
         absent = negative if negative is not None else within
         index = self._indexes.of(rules)
-        for rule in rules if index is None else index.deriving(heads.relations):
+        for rule in rules if index is None else index.deriving(heads):
             head = JoinAtom(rule.head.arguments, heads.relation(rule.head))
             if not head.relation.runs:
                 continue

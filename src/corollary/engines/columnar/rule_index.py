@@ -1,14 +1,20 @@
-"""An index of rules by the predicates of their bodies and heads.
+"""An index of rules by the predicates and constants of their bodies and heads.
 
 A small change affects few rules of a large stratum. Scanning every rule in every round would make a
-cycle of n rules take n² steps.
+cycle of n rules take n² steps; so would scanning every rule that reads `p`, if each reads another
+constant, as in `p(1) :- p(0) . p(2) :- p(1) . …`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from corollary.core.compile import CompiledRule, Pattern
+import numpy as np
+
+from corollary.core.compile import CompiledRule, Pattern, constant_id
+from corollary.core.dictionary import Ids
+from corollary.engines.columnar.facts import ColumnarFacts
+from corollary.engines.columnar.relation import Packing, Relation
 from corollary.engines.columnar.tuning import tuning
 from corollary.lang.stratify import Predicate
 
@@ -16,7 +22,7 @@ _CACHED_INDEXES = 256  # rule sequences per engine
 
 
 class RuleIndex:
-    """Rules by the predicates they read and derive; results keep the order of the rules."""
+    """Rules by the facts that they read and derive; results keep the order of the rules."""
 
     def __init__(self, rules: Sequence[CompiledRule]) -> None:
         self.rules = rules
@@ -25,41 +31,81 @@ class RuleIndex:
         self._heads = _Positions((rule.head,) for rule in rules)
 
     def reading(
-        self, changed: Collection[Predicate], removed: Collection[Predicate] = ()
+        self, changed: ColumnarFacts, removed: ColumnarFacts | None = None
     ) -> Sequence[CompiledRule]:
-        """The rules that read one of these predicates, or negate one of `removed`."""
-        if len(changed) + len(removed) >= len(self.rules):
-            return self.rules
+        """The rules that may read one of these facts, or negate one of `removed`."""
         positions = self._bodies.of(changed)
-        if removed:
+        if removed is not None:
             positions |= self._negated.of(removed)
-        return [self.rules[at] for at in sorted(positions)]
+        return self._at(positions)
 
-    def deriving(self, heads: Collection[Predicate]) -> Sequence[CompiledRule]:
-        """The rules that may derive one of these predicates."""
-        if len(heads) >= len(self.rules):
+    def deriving(self, heads: ColumnarFacts) -> Sequence[CompiledRule]:
+        """The rules that may derive one of these facts."""
+        return self._at(self._heads.of(heads))
+
+    def _at(self, positions: set[int]) -> Sequence[CompiledRule]:
+        if len(positions) == len(self.rules):
             return self.rules
-        return [self.rules[at] for at in sorted(self._heads.of(heads))]
+        return [self.rules[at] for at in sorted(positions)]
 
 
 class _Positions:
-    """Positions of rules by the predicates of some of their atoms."""
+    """Positions of rules by some of their atoms."""
 
     def __init__(self, atoms: Iterable[Iterable[Pattern]]) -> None:
-        self._by_predicate: dict[Predicate, list[int]] = {}
+        narrow: dict[Predicate, list[tuple[Pattern, int]]] = {}
         self._wide: set[int] = set()
         for at, patterns in enumerate(atoms):
             for pattern in patterns:
                 if pattern.wide:
                     self._wide.add(at)
                 else:
-                    self._by_predicate.setdefault(pattern.predicate, []).append(at)
+                    narrow.setdefault(pattern.predicate, []).append((pattern, at))
+        self._by_predicate = {p: _AtomsOfPredicate(found) for p, found in narrow.items()}
 
-    def of(self, predicates: Iterable[Predicate]) -> set[int]:
+    def of(self, facts: ColumnarFacts) -> set[int]:
         positions = set(self._wide)
-        for predicate in predicates:
-            positions.update(self._by_predicate.get(predicate, ()))
+        packing = facts.space.packing
+        for predicate, relation in facts.relations.items():
+            if (atoms := self._by_predicate.get(predicate)) is not None:
+                atoms.collect(relation, packing, positions)
         return positions
+
+
+class _AtomsOfPredicate:
+    """Positions of rules by the first constant of their atoms of one predicate."""
+
+    def __init__(self, atoms: Iterable[tuple[Pattern, int]]) -> None:
+        self._variable: list[int] = []  # positions of the atoms without constants
+        self._constant: list[int] = []
+        by_argument: dict[int, dict[int, list[int]]] = {}
+        for pattern, at in atoms:
+            argument = next((i for i, a in enumerate(pattern.arguments) if a < 0), None)
+            if argument is None:
+                self._variable.append(at)
+            else:
+                value = constant_id(pattern.arguments[argument])
+                by_argument.setdefault(argument, {}).setdefault(value, []).append(at)
+                self._constant.append(at)
+        self._by_argument: list[tuple[int, Ids, list[list[int]]]] = [
+            (argument, np.array(sorted(values), np.uint32), [values[v] for v in sorted(values)])
+            for argument, values in by_argument.items()
+        ]
+
+    def collect(self, relation: Relation, packing: Packing, positions: set[int]) -> None:
+        """Add the positions of the atoms that may match one of the facts."""
+        positions.update(self._variable)
+        if not self._constant:
+            return
+        if len(relation) // len(self._constant) > tuning.rows_of_constant_limit:
+            positions.update(self._constant)
+            return
+        columns = packing.unpack(relation.keys(), relation.arity)
+        for argument, values, rules in self._by_argument:
+            places = np.searchsorted(values[:-1], columns[argument])
+            hits = places[values[places] == columns[argument]]
+            for place in np.unique(hits).tolist():
+                positions.update(rules[place])
 
 
 class RuleIndexes:

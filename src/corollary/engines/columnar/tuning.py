@@ -46,7 +46,12 @@ class ColumnarThresholds:
 
     # Bodies of rules
     scanned_rules_limit: int = threshold(
-        16, "rules", "up to this many are all looked at; more are found by their predicates"
+        16, "rules", "up to this many are all evaluated; more are found by predicate and constant"
+    )
+    rows_of_constant_limit: int = threshold(
+        1000,  # they are scanned in the time that evaluating a rule takes
+        "rows",
+        "of a relation for each atom with a constant; with more, all these atoms are evaluated",
     )
     join_piece_rows: int = threshold(
         1 << 21, "rows", "rows of a join's result that are processed at once", minimum=8
