@@ -16,7 +16,8 @@ def string_bytes(array: pa.Array) -> tuple[Offsets, npt.NDArray[np.uint8]]:
     >>> offsets.tolist(), data.tobytes()
     ([0, 1, 3], b'cde')
     """
-    array = array.cast(pa.large_binary())
+    if not pa.types.is_large_string(array.type):
+        array = array.cast(pa.large_binary())  # has the same buffers
     _, offset_buffer, byte_buffer = array.buffers()
     if not len(array):
         return np.zeros(1, np.int64), np.empty(0, np.uint8)

@@ -192,10 +192,14 @@ class Reading:
 
     def triples(self) -> Triples:
         """Return all statements."""
-        empty = np.empty(0, np.uint32)
-        subject, predicate, object_ = (
-            np.concatenate([empty, *(part[place] for part in self._parts)]) for place in range(3)
-        )
+        match self._parts:
+            case [columns]:
+                subject, predicate, object_ = columns
+            case parts:
+                empty = np.empty(0, np.uint32)
+                subject, predicate, object_ = (
+                    np.concatenate([empty, *(part[place] for part in parts)]) for place in range(3)
+                )
         return Triples(
             subject, predicate, object_, self._skipped, tuple(self._samples), self.prefixes
         )
