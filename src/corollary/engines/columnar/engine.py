@@ -13,6 +13,7 @@ import numpy as np
 
 from corollary.core.aggregates import NO_VALUE, aggregate
 from corollary.core.compile import CompiledRule, Grouping
+from corollary.core.delta import Operand
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
 from corollary.core.notices import note
@@ -24,7 +25,7 @@ from corollary.engines.columnar.counts import ColumnarCounts
 from corollary.engines.columnar.exists import membership_check
 from corollary.engines.columnar.facts import (
     ColumnarFacts,
-    LazyDifference,
+    LazySet,
     Space,
     appended,
     consolidated,
@@ -34,12 +35,13 @@ from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import transpose
 from corollary.engines.columnar.readings import (
     Job,
+    Operands,
     Reading,
     delta_readings,
-    open_readings,
-    plain_reading,
+    full_reading,
     rename_into,
     split,
+    unproved_readings,
 )
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.rule_index import RuleIndexes
@@ -102,18 +104,23 @@ class ColumnarEngine:
             self.space, counted=counted, known=facts if delta is None else None
         )
         if delta is None and negative_delta is None:
-            jobs = [(rule, plain_reading(rule, facts, absent)) for rule in rules]
+            jobs = [(rule, full_reading(rule, facts, absent)) for rule in rules]
         else:
             empty = self.facts({})
             changed = delta if delta is not None else empty
             removed = negative_delta if negative_delta is not None else empty
-            old = LazyDifference(facts, changed)
+            operands: Operands = {
+                Operand.FACTS: facts,
+                Operand.OLD: LazySet(Relation.difference, facts, changed),
+                Operand.DELTA: changed,
+                Operand.ABSENT: absent,
+                Operand.WIDE_ABSENT: LazySet(Relation.union, absent, removed),
+                Operand.REMOVED: removed,
+            }
             index = self._indexes.of(rules)
             touched = rules if index is None else index.reading(changed, removed)
             jobs = [
-                (rule, reading)
-                for rule in touched
-                for reading in delta_readings(rule, old, changed, facts, absent, removed)
+                (rule, reading) for rule in touched for reading in delta_readings(rule, operands)
             ]
         self._run(jobs, absent, collector, heads)
         derived = collector.facts()
@@ -136,7 +143,7 @@ class ColumnarEngine:
             predicate = rule.head.predicate
             if rule.head.wide:
                 collector = HeadCollector(self.space)
-                reading = plain_reading(rule, facts, absent)
+                reading = full_reading(rule, facts, absent)
                 self._evaluate(rule, reading, absent, collector, ColumnarFacts(self.space, left))
                 derived = collector.facts()
                 left |= {p: left[p].difference(r) for p, r in derived.relations.items()}
@@ -165,7 +172,7 @@ class ColumnarEngine:
                     left[predicate] = Relation.of(pending.arity, keys[~mask])
             else:
                 collector = HeadCollector(self.space)
-                reading = plain_reading(rule, facts, absent)
+                reading = full_reading(rule, facts, absent)
                 self._evaluate(
                     rule,
                     reading,
@@ -210,10 +217,16 @@ class ColumnarEngine:
                         return Derived(result, instances, rounds + closure.rounds)
             rounds += 1
             collector = HeadCollector(self.space, known=full)
+            operands: Operands = {
+                Operand.FACTS: full,
+                Operand.OLD: old,
+                Operand.DELTA: delta,
+                Operand.ABSENT: absent,
+            }
             jobs = [
                 (rule, reading)
                 for rule in (rules if index is None else index.reading(delta))
-                for reading in delta_readings(rule, old, delta, full, absent, None)
+                for reading in delta_readings(rule, operands)
             ]
             self._run(jobs, absent, collector)
             instances += collector.instances
@@ -244,7 +257,7 @@ class ColumnarEngine:
             readings: Iterable[tuple[tuple[Relation, ...], list[JoinAtom]]]
             readings = [(tuple(map(within.relation, rule.body)), [])]
             if unproved is not None:
-                readings = open_readings(rule, within, unproved, several)
+                readings = unproved_readings(rule, within, unproved, several=several)
             for atoms, outside in readings:
                 body = self._body_of(rule, head, atoms, absent, outside)
                 for table in solve(body, self.space, 0):

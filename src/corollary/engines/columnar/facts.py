@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 from weakref import ReferenceType, ref
 
@@ -298,19 +298,25 @@ class PatternSource(Protocol):
         ...
 
 
-class LazyDifference:
-    """facts \\ part, computed per predicate on first read."""
+class LazySet:
+    """The difference or union of two sets of facts, computed for a pattern on first read."""
 
-    def __init__(self, facts: ColumnarFacts, part: ColumnarFacts) -> None:
+    def __init__(
+        self,
+        operation: Callable[[Relation, Relation], Relation],
+        facts: ColumnarFacts,
+        other: ColumnarFacts,
+    ) -> None:
+        self._operation = operation
         self._facts = facts
-        self._part = part
+        self._other = other
         self._relations: dict[Predicate, Relation] = {}
 
     def relation(self, pattern: Pattern) -> Relation:
         """Return the relation that a pattern reads."""
         relation = self._relations.get(pattern.predicate)
         if relation is None:
-            relation = self._facts.relation(pattern).difference(self._part.relation(pattern))
+            relation = self._operation(self._facts.relation(pattern), self._other.relation(pattern))
             self._relations[pattern.predicate] = relation
         return relation
 

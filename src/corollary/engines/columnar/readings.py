@@ -1,16 +1,19 @@
-"""Semi-naive evaluation plans: which facts each atom of a rule reads.
-
-An instance that uses a fact of the delta is evaluated in exactly one reading, that of the first
-atom in the delta: atoms to its left read the old facts, atoms to its right all facts.
-"""
+"""Readings: the relations that the atoms of a rule read under a plan of `core.delta`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from corollary.core.compile import CompiledRule, Pattern
+from corollary.core.delta import (
+    DeltaPlan,
+    Operand,
+    delta_plans,
+    full_plan,
+    negative_delta_plans,
+    unproved_plans,
+)
 from corollary.engines.columnar.collector import HeadCollector
 from corollary.engines.columnar.compose import orientation
 from corollary.engines.columnar.facts import ColumnarFacts, PatternSource
@@ -19,14 +22,16 @@ from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.semijoin import pair_atom
 from corollary.engines.columnar.tuning import tuning
 
+Operands = Mapping[Operand, PatternSource]
+
 
 @dataclass(frozen=True)
 class Reading:
     """The facts that each atom of a rule reads, and the position of the delta atom."""
 
     atoms: tuple[Relation, ...]
-    absent: tuple[ColumnarFacts, ...]  # for each negated atom, the facts it must not match
-    present: tuple[tuple[Pattern, ColumnarFacts], ...] = ()
+    absent: tuple[PatternSource, ...]  # for each negated atom, the facts it must not match
+    present: tuple[tuple[Pattern, PatternSource], ...] = ()
     first: int | None = None
 
 
@@ -59,56 +64,48 @@ def split(job: Job, parts: int) -> list[Job]:
     ]
 
 
-def plain_reading(rule: CompiledRule, facts: ColumnarFacts, absent: ColumnarFacts) -> Reading:
+def full_reading(rule: CompiledRule, facts: ColumnarFacts, absent: ColumnarFacts) -> Reading:
     """Return the reading that covers all instances."""
-    return Reading(tuple(map(facts.relation, rule.body)), (absent,) * len(rule.negated))
+    plan = full_plan(len(rule.body), len(rule.negated))
+    return _reading(rule, plan, {Operand.FACTS: facts, Operand.ABSENT: absent})
 
 
-def delta_readings(
-    rule: CompiledRule,
-    old: PatternSource,
-    delta: ColumnarFacts,
-    full: ColumnarFacts,
-    absent: ColumnarFacts,
-    removed: ColumnarFacts | None,
-) -> Iterator[Reading]:
-    """Yield readings such that each instance that uses the delta belongs to exactly one."""
-    untouched = (absent,) * len(rule.negated)
-    for position, pattern in enumerate(rule.body):
-        changed = delta.relation(pattern)
-        if changed.runs:
-            before = [old.relation(p) for p in rule.body[:position]]
-            after = [full.relation(p) for p in rule.body[position + 1 :]]
-            yield Reading((*before, changed, *after), untouched, (), position)
-    if removed is None or not rule.negated:
-        return
-    atoms = tuple(old.relation(p) for p in rule.body)
-    for position, pattern in enumerate(rule.negated):
-        if removed.relation(pattern).runs:
-            wider = absent.union(removed)
-            yield Reading(
-                atoms,
-                (*(wider,) * position, *(absent,) * (len(rule.negated) - position)),
-                ((pattern, removed),),
-            )
+def delta_readings(rule: CompiledRule, operands: Operands) -> Iterator[Reading]:
+    """Yield readings such that each instance that uses a changed fact belongs to exactly one."""
+    sizes = len(rule.body), len(rule.negated)
+    delta = operands[Operand.DELTA]
+    for plan, pattern in zip(delta_plans(*sizes), rule.body, strict=True):
+        if delta.relation(pattern).runs:
+            yield _reading(rule, plan, operands)
+    removed = operands.get(Operand.REMOVED)
+    if removed is not None:
+        for plan, pattern in zip(negative_delta_plans(*sizes), rule.negated, strict=True):
+            if removed.relation(pattern).runs:
+                yield _reading(rule, plan, operands)
 
 
-def open_readings(
-    rule: CompiledRule, within: ColumnarFacts, unproved: ColumnarFacts, several: bool
+def unproved_readings(
+    rule: CompiledRule, within: ColumnarFacts, unproved: ColumnarFacts, *, several: bool
 ) -> Iterator[tuple[tuple[Relation, ...], list[JoinAtom]]]:
-    """Yield readings in which exactly one atom (at least two if `several`) reads `unproved`.
+    """Yield the relations of the body in which one atom (or several) reads `unproved`.
 
     Each comes with the atoms that must not match: the same atoms, read from `within`.
     """
-    places = [at for at, pattern in enumerate(rule.body) if unproved.relation(pattern).runs]
-    for size in range(2, len(places) + 1) if several else (1,):
-        for unproved_at in combinations(places, size):
-            atoms = tuple(
-                (unproved if at in unproved_at else within).relation(pattern)
-                for at, pattern in enumerate(rule.body)
-            )
-            patterns = (rule.body[at] for at in unproved_at)
-            yield atoms, [JoinAtom(p.arguments, within.relation(p)) for p in patterns]
+    positions = [at for at, pattern in enumerate(rule.body) if unproved.relation(pattern).runs]
+    operands = {Operand.FACTS: within, Operand.UNPROVED: unproved}
+    for plan in unproved_plans(len(rule.body), 0, positions, several=several):
+        atoms = tuple(operands[o].relation(p) for o, p in zip(plan.body, rule.body, strict=True))
+        patterns = (rule.body[at] for at in plan.unproved)
+        yield atoms, [JoinAtom(p.arguments, within.relation(p)) for p in patterns]
+
+
+def _reading(rule: CompiledRule, plan: DeltaPlan, operands: Operands) -> Reading:
+    return Reading(
+        tuple([operands[o].relation(p) for o, p in zip(plan.body, rule.body, strict=True)]),
+        tuple([operands[o] for o in plan.negated]),
+        () if plan.removed is None else ((rule.negated[plan.removed], operands[Operand.REMOVED]),),
+        plan.delta,
+    )
 
 
 def rename_into(rule: CompiledRule, atoms: tuple[Relation, ...], collector: HeadCollector) -> bool:

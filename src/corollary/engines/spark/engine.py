@@ -36,8 +36,8 @@ from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.task import Embedded
 from corollary.engines.spark.translate import (
     Translation,
-    body_readings,
     delta_readings,
+    support_readings,
 )
 from corollary.lang.stratify import Predicate
 
@@ -210,7 +210,7 @@ class SparkEngine:
         for rule, name in zip(rules, names, strict=True):
             key = self.run.key(name, rule.bound)
             head = SourceAtom(Source("r", key), tuple(range(rule.bound)))
-            for positive, away, present in body_readings(
+            for positive, away, present in support_readings(
                 translation, rule, unproved=unproved is not None, several=several
             ):
                 atoms = [translation.atom("h", rule.head), *positive]

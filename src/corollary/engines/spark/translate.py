@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import combinations
 
 from corollary.core.compile import (
     CompiledExpression,
@@ -18,6 +17,14 @@ from corollary.core.compile import (
     Condition,
     Grouping,
     Pattern,
+)
+from corollary.core.delta import (
+    DeltaPlan,
+    Operand,
+    delta_plans,
+    full_plan,
+    negative_delta_plans,
+    unproved_plans,
 )
 from corollary.core.expressions import holds
 from corollary.engines.spark.answers import TermQuery
@@ -231,41 +238,54 @@ class Translation:
         return auxiliary_atom
 
 
+LETTERS = {
+    Operand.FACTS: "f",
+    Operand.OLD: "o",
+    Operand.DELTA: "d",
+    Operand.ABSENT: "n",
+    Operand.WIDE_ABSENT: "b",
+    Operand.REMOVED: "e",
+    Operand.UNPROVED: "p",
+}
+
+
 def delta_readings(
     translation: Translation, rule: CompiledRule, *, delta: bool, negative_delta: bool
 ) -> Iterator[Reading]:
-    """Yield the readings of a rule in Π[f, n : d, e]; each instance is derived by one reading.
-
-    `o` is Ip − Δp, `b` is In ∪ Δn.
-    """
-    t = translation
-    absent = t.atoms("n", rule.negated)
+    """Yield the readings of a rule in Π[f, n : d, e]; each instance is derived by one reading."""
+    sizes = len(rule.body), len(rule.negated)
+    letters = LETTERS if delta else LETTERS | {Operand.OLD: "f"}
     if not delta and not negative_delta:
-        yield t.atoms("f", rule.body), absent, []
-    if delta:
-        # the first fact of Δp stands at position i
-        for i, pattern in enumerate(rule.body):
-            before, after = t.atoms("o", rule.body[:i]), t.atoms("f", rule.body[i + 1 :])
-            yield [t.atom("d", pattern), *before, *after], absent, []
-    if negative_delta:
-        # no fact of Δp; the first negated atom that matches in Δn stands at position k
-        old = "o" if delta else "f"
-        for k, pattern in enumerate(rule.negated):
-            before = t.atoms("b", rule.negated[:k])
-            yield t.atoms(old, rule.body), [*before, *absent[k:]], [t.atom("e", pattern)]
+        yield _reading(translation, rule, full_plan(*sizes), letters)
+    for plan in delta_plans(*sizes) if delta else ():
+        yield _reading(translation, rule, plan, letters)
+    for plan in negative_delta_plans(*sizes) if negative_delta else ():
+        yield _reading(translation, rule, plan, letters)
 
 
-def body_readings(
+def support_readings(
     translation: Translation, rule: CompiledRule, *, unproved: bool, several: bool
 ) -> Iterator[Reading]:
-    """Read the body in `f`; or exactly one of its facts (at least two if `several`) only in `p`."""
-    t = translation
-    absent = t.atoms("n", rule.negated)
+    """Yield readings of the body in `f`; or with one fact (or several) that is only in `p`."""
+    sizes = len(rule.body), len(rule.negated)
     if not unproved:
-        yield t.atoms("f", rule.body), absent, []
+        yield _reading(translation, rule, full_plan(*sizes), LETTERS)
         return
-    places = range(len(rule.body))
-    for size in range(2, len(places) + 1) if several else (1,):
-        for chosen in combinations(places, size):
-            atoms = [t.atom("p" if at in chosen else "f", p) for at, p in enumerate(rule.body)]
-            yield atoms, [*absent, *(t.atom("f", rule.body[at]) for at in chosen)], []
+    for plan in unproved_plans(*sizes, range(len(rule.body)), several=several):
+        yield _reading(translation, rule, plan, LETTERS)
+
+
+def _reading(
+    t: Translation, rule: CompiledRule, plan: DeltaPlan, letters: Mapping[Operand, str]
+) -> Reading:
+    def atoms(operands: Sequence[Operand], patterns: Sequence[Pattern]) -> list[SourceAtom]:
+        pairs = zip(operands, patterns, strict=True)
+        return [t.atom(letters[operand], pattern) for operand, pattern in pairs]
+
+    positive = atoms(plan.body, rule.body)
+    if plan.delta is not None:  # joins start with the delta
+        positive.insert(0, positive.pop(plan.delta))
+    outside = [t.atom(letters[Operand.FACTS], rule.body[at]) for at in plan.unproved]
+    removed = () if plan.removed is None else (rule.negated[plan.removed],)
+    present = [t.atom(letters[Operand.REMOVED], pattern) for pattern in removed]
+    return positive, [*atoms(plan.negated, rule.negated), *outside], present
