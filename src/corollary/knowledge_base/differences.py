@@ -18,7 +18,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.files import replace_file
 from corollary.errors import OperationFailed
 from corollary.knowledge_base.persistence import Committed
-from corollary.knowledge_base.results import cells_of
+from corollary.knowledge_base.results import cells_of, texts_of
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.knowledge_base.stored import change_rows
 from corollary.lang.printer import Printer
@@ -68,6 +68,14 @@ class Differences:
         cells = {f"arg{n}": cells_of(ids, self._dictionary) for n, ids in enumerate(columns)}
         names = {name: self._rows[name] for name in ("change", "relation")}
         return pa.table(names | cells | {"explicit": self._rows["explicit"]})
+
+    def of_relation(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """The changes of one relation, or of `triples`, with terms as in `KnowledgeBase.facts`."""
+        rows = self._rows.filter(pc.equal(self._rows["relation"], name))
+        ids = [rows[f"arg{number}"].to_numpy() for number in range(len(columns))]
+        cells = texts_of(ids, self._dictionary, are_triples=name == TRIPLES)
+        texts = {c: text.cast(pa.string()) for c, text in zip(columns, cells, strict=True)}
+        return pa.table({"change": rows["change"]} | texts | {"explicit": rows["explicit"]})
 
     @property
     def inserted(self) -> pa.Table:

@@ -34,9 +34,8 @@ def relation_table(
     Terms of triples are in N-Triples syntax, so that `rdf.formats` can read the table.
     """
     _, columns = _columns([explicit, derived], len(names), dictionary)
-    write = _texts if names == TRIPLE_COLUMNS else cells_of
-    cells = {name: write(column, dictionary) for name, column in zip(names, columns, strict=True)}
-    return pa.table(cells | {"explicit": _flags(explicit, derived)})
+    cells = texts_of(columns, dictionary, are_triples=names == TRIPLE_COLUMNS)
+    return pa.table(dict(zip(names, cells, strict=True)) | {"explicit": _flags(explicit, derived)})
 
 
 def mixed_table(explicit: Facts, derived: Facts, dictionary: Dictionary) -> pa.Table:
@@ -96,11 +95,14 @@ def _width(predicate: Predicate, *sets: Facts) -> int:
     return max(int(facts.rows(predicate).shape[1]) for facts in sets)
 
 
-def _texts(ids: Numbers, dictionary: Dictionary) -> pa.Array:
-    return dictionary.texts(ids)
+def texts_of(
+    columns: Sequence[npt.NDArray[np.integer]], dictionary: Dictionary, *, are_triples: bool
+) -> list[pa.Array]:
+    """Format columns of ids: in N-Triples syntax for triples, as cells for other relations."""
+    return [dictionary.texts(c) if are_triples else cells_of(c, dictionary) for c in columns]
 
 
-def cells_of(ids: Numbers, dictionary: Dictionary) -> pa.Array:
+def cells_of(ids: npt.NDArray[np.integer], dictionary: Dictionary) -> pa.Array:
     """Format terms as cells; -1 stands for no term."""
     distinct, places = np.unique(ids, return_inverse=True)
     known = distinct != _NO_TERM
