@@ -14,8 +14,6 @@ from benchmarks.evolve.streams import Stream, history, write
 from benchmarks.report import Benchmark, Options, Row
 from benchmarks.views import Column, View
 
-_SMALLEST_HISTORY = "sequence-ontology"
-
 # Module of the adapter, and the package that it needs.
 SYSTEMS = {"corollary": "corollary", "duckdb": "duckdb", "clingo": "clingo", "naive": ""}
 
@@ -61,9 +59,8 @@ def run(options: Options) -> Iterator[Row]:
     patches = options.data / "updates"
     for scale in options.scales:
         with tempfile.TemporaryDirectory() as folder:
-            small = [] if scale > 1 else [*GENERATORS, f"history-{_SMALLEST_HISTORY}"]
-            found = patches if patches.is_dir() else None
-            for stream in make(Path(folder), scale=scale, histories=found, only=small):
+            found = patches if scale > 1 and patches.is_dir() else None
+            for stream in make(Path(folder), scale=scale, histories=found):
                 yield from _compare(stream, scale, options)
 
 
