@@ -63,6 +63,7 @@ def build(options: argparse.Namespace) -> None:
     progress.outcome = stored_outcome(place)
     with progress.watched():
         if engine == "columnar":
+            arguments.refuse_session(options)
             report = _in_process(options, rules, progress)
         elif options.equality == EQUALITY[0]:  # only this one is maintained on Spark
             report = _on_spark(options, rules)
@@ -77,7 +78,9 @@ def build(options: argparse.Namespace) -> None:
 
 
 def _choose_engine(options: argparse.Namespace) -> str:
-    choice = choose_engine(options.sources, master=options.master, equality=options.equality)
+    choice = choose_engine(
+        options.sources, equality=options.equality, **arguments.session_of(options)
+    )
     if not options.quiet:
         print_choice(choice)
     return choice.engine
@@ -91,7 +94,7 @@ def _on_spark(options: argparse.Namespace, rules: Sequence[str]) -> Report:
             rules=rules,
             mode=options.mode,
             materialize=options.materialize,
-            master=options.master,
+            **arguments.session_of(options),
             **read_options(options),
             message=options.message,
             on_progress=steps,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,11 @@ class Choice:
 
 
 def choose_engine(
-    sources: Iterable[str], *, master: str | None = None, equality: str = "rules"
+    sources: Iterable[str],
+    *,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    equality: str = "rules",
 ) -> Choice:
     """Choose Spark, unless the sources are so small that starting it costs more than the work.
 
@@ -47,6 +51,8 @@ def choose_engine(
         return Choice("columnar", "Spark is not installed")
     if master is not None:
         return Choice("spark", f"--master is {master}")
+    if config:
+        return Choice("spark", f"--conf sets {next(iter(config))}")
     if _has_session():
         return Choice("spark", "a session runs already")
     size = 0

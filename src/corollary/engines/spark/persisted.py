@@ -11,6 +11,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from corollary.engines.spark.remote import is_remote, master_of
+
 
 class PersistedFrames:
     """Persists and checkpoints frames, and releases all of them together.
@@ -35,13 +37,15 @@ class PersistedFrames:
         reliable if a checkpoint directory is set; otherwise the frame is only persisted and keeps
         its lineage, so that lost partitions are recomputed.
         """
-        context = frame.sparkSession.sparkContext
-        master = str(context.master)
+        session = frame.sparkSession
+        master = master_of(session)
+        if is_remote(session):
+            return self.persist(frame)
         if master == "local" or master.startswith("local["):
             local = frame.localCheckpoint(eager=False)
             self._releases.append(lambda: _unpersist_checkpoint(local))
             return local
-        if context.getCheckpointDir() is not None:
+        if session.sparkContext.getCheckpointDir() is not None:
             return frame.checkpoint(eager=False)
         return self.persist(frame)
 
