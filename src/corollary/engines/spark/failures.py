@@ -13,6 +13,8 @@ from pyspark.errors import PySparkException
 
 from corollary.errors import CorollaryError, InvalidInput, OperationFailed
 
+SPARK_ERRORS = (PySparkException, Py4JError)
+
 _MISSING = re.compile(
     r"PATH_NOT_FOUND\]\s*Path does not exist: (\S+?)\.?(?:\s|$)"
     r"|(?:FileNotFoundException|Input path does not exist): (?:File )?(\S+?)(?:\s|$)"
@@ -45,7 +47,7 @@ def explain_failures(stage: str) -> Iterator[None]:
         yield
     except CorollaryError:
         raise
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise user_error(stage, java_messages(error)) from None
 
 

@@ -7,10 +7,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from corollary.engines.spark.failures import SPARK_ERRORS
 from corollary.engines.spark.remote import is_remote, master_of
 
 
@@ -67,7 +66,7 @@ class PersistedFrames:
         if error is None:
             self.release()
         else:
-            with suppress(Py4JError, PySparkException):  # Spark itself may have failed
+            with suppress(*SPARK_ERRORS):  # Spark itself may have failed
                 self.release()
 
 

@@ -12,10 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from corollary.engines.spark.daemon import settings
+from corollary.engines.spark.failures import SPARK_ERRORS
 from corollary.engines.spark.remote import is_remote
 from corollary.engines.spark.session import STEADY, build_session
 from corollary.engines.spark.stored import DataFrame, SparkSession
@@ -94,7 +92,7 @@ def keep_active_session(default: SparkSession | None = None) -> Iterator[None]:
             and not is_remote(before)
             and SparkSession.getActiveSession() is not before
         ):
-            with suppress(Py4JError, PySparkException):  # Spark itself may have failed
+            with suppress(*SPARK_ERRORS):  # Spark itself may have failed
                 before.createDataFrame([], "nothing int")
 
 
