@@ -99,6 +99,8 @@ CODES: dict[str, str] = {
     "E547": "store with representatives on Spark",
     "E548": "option that the data source rdf does not have",
     "E549": "tables that tasks have not written completely",
+    "E550": "setting that a running Spark cannot change",
+    "E551": "Python of Spark's workers without Corollary",
     "E560": "mistake in a SPARQL query",
     "E561": "part of SPARQL that is not supported",
     "E562": "format that does not fit the form of a query",

@@ -95,6 +95,7 @@ def update(options: argparse.Namespace) -> None:
             report = built = _on_spark(options)
             more = _show_changes(options, lambda: diff(store, before, built.version))
         else:
+            arguments.refuse_session(options)
             report, more = _retried(lambda: _in_process(options, store), options)
     print_report(report, options, **more)
     print_skipped(report.skipped, report.samples)
@@ -141,7 +142,7 @@ def _on_spark(options: argparse.Namespace) -> Built:
             add_rules=options.add_rules,
             remove_rules=options.remove_rules,
             algorithm=options.algorithm,
-            master=options.master,
+            **arguments.session_of(options),
             **read_options(options),
             message=options.message,
             on_progress=steps,

@@ -59,11 +59,12 @@ class SparkEngine:
     ) -> None:
         """`options` are those of `EngineOptions`."""
         self.dictionary = dictionary
+        chosen = EngineOptions(**options)
         self.run = SparkRun(
-            lambda: session or build_session(config=STEADY),
+            lambda: session or build_session(chosen.master, config=STEADY | dict(chosen.config)),
             dictionary,
             embedded,
-            EngineOptions(**options),
+            chosen,
         )
         self.replicated = frozenset(self.run.options.replicated)
 

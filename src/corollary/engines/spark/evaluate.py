@@ -67,12 +67,14 @@ class Evaluation:
             # Not recursive: one pass, and the results are partitioned in the same job.
             start = time.perf_counter()
             self._broadcast_terms(operands)
+            run.describe("round 1")
             frame = self._round(self._route(operands), first=True, keep=False)
             checkpointed, reports = run.checkpoint(run.map_chunks(run.shuffle(frame), combine))
             rounds = [r for r in reports if "instances" in r]
             self._report(rounds, "exchange", time.perf_counter() - start)
         else:
             found = run.select_kinds(self._run(operands), RESULT)
+            run.describe("collect results")
             checkpointed, reports = run.checkpoint(run.map_chunks(run.shuffle(found), combine))
         return Base.reported(run, checkpointed, reports), self.instances
 
@@ -138,6 +140,7 @@ class Evaluation:
         first = True
         while True:
             frame = self._round(old, first=first, auxiliary_only=True)
+            self.run.describe("auxiliary relations")
             frame, reports = self.run.checkpoint(frame)
             first = False
             queried = sum(r["queried"] for r in reports)
@@ -178,6 +181,7 @@ class Evaluation:
         first = True
         while True:
             start = time.perf_counter()
+            self.run.describe(f"round {len(self.reports) + 1}")
             frame, reports = self.run.checkpoint(self._round(frame, first=first))
             first = False
             self._task_reports = reports
@@ -214,6 +218,7 @@ class Evaluation:
         """Finish on the driver; if the facts become too many, return chunks for another round."""
         start = time.perf_counter()
         run = self.run
+        run.describe(f"round {len(self.reports) + 1}, on the driver")
         rounds = DriverRounds(run, self.plan, frame, self.counted)
         rounds.apply(self.queries, self._finish_query)
         self._report([rounds.report()], "driver", time.perf_counter() - start)
@@ -243,6 +248,7 @@ class Evaluation:
             if not broadcast_queries:
                 return task_results
             questions = run.map_chunks(questions, Select(DERIVED, frozenset(broadcast_queries), {}))
+        run.describe("look up terms")
         tables = run.collect(questions)
         out = ChunkBuffer()
         for key, rows in tables.items():

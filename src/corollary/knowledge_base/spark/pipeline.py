@@ -33,6 +33,7 @@ from corollary.knowledge_base.spark.operation import (
 )
 from corollary.knowledge_base.spark.options import Options
 from corollary.knowledge_base.spark.parts import RELATION, cells
+from corollary.knowledge_base.spark.sessions import in_session
 from corollary.knowledge_base.spark.stages import Stage, skew
 from corollary.knowledge_base.stores import is_empty
 from corollary.lang.printer import Printer
@@ -57,7 +58,7 @@ def build(
         address(path)  # fails early if Spark cannot write there
     check_mode(mode, "rules", patterns)
     program = read_rules(rules)
-    with Operation.begin(options) as operation:
+    with Operation.begin(options, f"build {path}") as operation, operation.frames:
         inputs = operation.gather(sources, program.arities)
         if len(inputs.program):
             program = program | inputs.program
@@ -121,23 +122,24 @@ def materialize(
             "rename the columns of the DataFrame",
         )
     rules = read_rules(program)
-    operation = Operation.of(options, frame.sparkSession)
-    with operation.steady():
+    with Operation.begin(options, "materialize") as operation:  # the result reads its frames
         inputs = operation.gather([frame], rules.arities)
         loaded = operation.load(inputs, rules, arities=rules.arities, keep_labels=True)
         terms = loaded.terms
         with gathering(loaded.notices), explain_failures("materialize"):
             done, dictionary = _materialize(operation, loaded, rules, terms)
-    loaded.notices.warn()
-    terms = stored.with_new_terms(terms, dictionary.new_terms)
-    width = loaded.width
-    facts = _fact_rows(done, width, 0)
-    if triples:
-        names = dict(zip(arguments(3), ("subject", "predicate", "object"), strict=True))
-        chosen = facts.where(f"relation = '{TRIPLES_NAME}'")
-        return stored.with_texts(chosen, terms, 3, names, None)
-    same = {name: name for name in arguments(width)}
-    return stored.with_texts(facts, terms, width, {"relation": RELATION, **same}, cells)
+        loaded.notices.warn()
+        terms = stored.with_new_terms(terms, dictionary.new_terms)
+        width = loaded.width
+        facts = _fact_rows(done, width, 0)
+        if triples:
+            names = dict(zip(arguments(3), ("subject", "predicate", "object"), strict=True))
+            chosen = facts.where(f"relation = '{TRIPLES_NAME}'")
+            found = stored.with_texts(chosen, terms, 3, names, None)
+        else:
+            same = {name: name for name in arguments(width)}
+            found = stored.with_texts(facts, terms, width, {"relation": RELATION, **same}, cells)
+    return in_session(found, frame.sparkSession)
 
 
 def _materialize(
@@ -156,7 +158,7 @@ def _materialize(
         rows=sum(loaded.rows.values()),
         terms=terms,
         on_round=lambda report: operation.stages.tell(_round(report)),
-        frames=operation.frames,
+        **operation.engine_options(),
         **options,
     )
     return done, dictionary
