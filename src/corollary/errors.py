@@ -65,6 +65,8 @@ CODES: dict[str, str] = {
     "E341": "data in an unsupported form",
     "E343": "transaction that is already open or already closed",
     "E344": "unknown relation",
+    "E345": "argument of a wrong type",
+    "E346": "copy of a knowledge base",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional dependency not installed",
@@ -285,6 +287,9 @@ class CorollaryError(Exception):
         self.code, self.message, self.hint = code, message, hint
         self.file, self.line, self.column = file, line, column
 
+    def __str__(self) -> str:
+        return self.render()
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The default calls the class with `args`, the message alone. An error that cannot be
         # unpickled hangs a `multiprocessing.Pool`.
@@ -328,6 +333,22 @@ class InvalidInput(CorollaryError):
     exit_status = 2
 
 
+def require_type(
+    value: object, kinds: type | tuple[type, ...], expected: str, hint: str | None = None
+) -> None:
+    """Refuse an argument of a wrong type.
+
+    >>> require_type(5, str, "a path", "name a folder")
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InvalidInput: E345: expected a path, found a value of type int
+      hint: name a folder
+    """
+    if not isinstance(value, kinds):
+        name = type(value).__name__
+        raise InvalidInput("E345", f"expected {expected}, found a value of type {name}", hint)
+
+
 _MOST_SHOWN = 1000  # mistakes; a damaged line may have one in every character
 
 
@@ -345,9 +366,6 @@ class InvalidProgram(InvalidInput):
             line=first.span.line,
             column=first.span.column,
         )
-
-    def __str__(self) -> str:
-        return self.render()
 
     def render(self) -> str:
         shown = [diagnostic.render() for diagnostic in self.diagnostics[:_MOST_SHOWN]]

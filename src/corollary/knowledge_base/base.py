@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -16,11 +16,14 @@ from corollary.core.proof import Proof
 from corollary.core.tables import encode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.data import ReadOptions
+from corollary.knowledge_base.fact_forms import FactForm
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
 from corollary.knowledge_base.results import relation_table, split
+from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.state import KnowledgeState, Settings
+from corollary.knowledge_base.surface import TripleSurface, program_of, query_text
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
@@ -29,6 +32,7 @@ from corollary.reasoning.engines import ENGINES, make_engine
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.differences import Differences
+    from corollary.knowledge_base.schema import Schema
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
     from corollary.store.places import Place
@@ -36,8 +40,12 @@ if TYPE_CHECKING:
 EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
-class KnowledgeBase:
+class KnowledgeBase(TripleSurface):
     """Facts and rules, together with all their consequences.
+
+    A fact or pattern is a tuple of terms (of rdflib, pyoxigraph or Python, or their text), an atom,
+    or text: `[:ann, a, :Person]` in the rule language, `:ann a :Person` in Turtle. In a pattern,
+    None stands for any term.
 
     A knowledge base is not thread-safe: one thread at a time may use it. The tables, proofs and
     changes that it returns are values that any thread may read.
@@ -61,7 +69,7 @@ class KnowledgeBase:
 
     def __init__(
         self,
-        program: Program | str = "",
+        program: Rules | Iterable[Rules] = "",
         *,
         engine: str = "columnar",
         algorithm: str = "auto",
@@ -75,6 +83,9 @@ class KnowledgeBase:
     ) -> None:
         """Create a knowledge base and materialize a program, given as an object or as text.
 
+        The name of a rule set, such as `owl-rl`, stands for its rules; so do the path of a `.dl`
+        file, and a list of names, paths and programs.
+
         `engine` is `columnar` or `spark`; `algorithm` and `modules` select the maintenance
         algorithm (`Maintainer`). Rules with variable properties or classes, such as those of
         `corollary.rules`, are evaluated tuple at a time, or specialized to the axioms among the
@@ -87,8 +98,7 @@ class KnowledgeBase:
         materialized: the patterns about the schema, and those in `materialize`. All other facts are
         derived on demand (`Hybrid`), and transactions report changes to the materialized part.
         """
-        if isinstance(program, str):
-            program = Program.parse(program)
+        program = program_of(program)
         if engine not in ENGINES:
             raise InvalidInput(
                 "E314", f"unknown engine {engine!r}", f"choose {' or '.join(ENGINES)}"
@@ -262,7 +272,7 @@ class KnowledgeBase:
         """The prefixes of the program and of loaded data, and the well-known ones."""
         return self.state.all_prefixes
 
-    def facts(self, pattern: str | Atom) -> pa.Table:
+    def facts(self, pattern: FactForm) -> pa.Table:
         """Return the facts of a relation, or the facts that match an atom, explicit ones first.
 
         The columns are `arg0`, `arg1`, … (for triples `subject`, `predicate` and `object`) and
@@ -298,28 +308,27 @@ class KnowledgeBase:
         >>> kb.query("ASK { <b> <knows> <b> }")
         False
         """
+        text = query_text(text)
         if is_pattern(text):
             return match(self.state, self.state.pattern(text))
-        return self.state.query_engine().query(text, self.prefixes, name)
+        answer = self.state.query_engine().query(text, self.prefixes, name)
+        return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:
         """Return the SQL that answers a query, and its execution plan.
 
         In hybrid mode, the plan of an atom is its proof tree.
         """
+        text = query_text(text)
         if is_pattern(text):
             return str(self.explain_plan(text))
         return self.state.query_engine().explain(text, self.prefixes, name)
 
-    def count(self, pattern: str | Atom | None = None) -> int:
+    def count(self, pattern: FactForm | None = None) -> int:
         """Count all facts (hybrid: the materialized ones), or those that match a pattern."""
         return self.state.reasoner.count(None if pattern is None else self.state.pattern(pattern))
 
-    def __contains__(self, fact: str | Atom) -> bool:
-        """Test whether a fact is explicit or derived."""
-        return self.count(fact) > 0
-
-    def explain(self, fact: str | Atom) -> Proof:
+    def explain(self, fact: FactForm) -> Proof:
         """Find a smallest proof of a fact.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) .")
@@ -330,7 +339,7 @@ class KnowledgeBase:
         proof = self.state.reasoner.explain(self.state.pattern(fact))
         return replace(proof, prefixes=self.prefixes)
 
-    def explain_plan(self, pattern: str | Atom) -> Tree:
+    def explain_plan(self, pattern: FactForm) -> Tree:
         """Explain how hybrid mode answers a pattern: the proof tree with its leaves and sizes.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .", mode="hybrid")
@@ -360,6 +369,24 @@ class KnowledgeBase:
         """
         found = self.state.reasoner.inconsistencies(examples=limit)
         return [prove_examples(one, self.explain, self.prefixes) for one in found]
+
+    def schema(self) -> Schema:
+        """Return the hierarchies of classes and properties, with counts.
+
+        A position is `inferred` if no explicit statement places the entry there.
+
+        >>> kb = KnowledgeBase("[?x, a, ?d] :- [?x, a, ?c], [?c, rdfs:subClassOf, ?d] .")
+        >>> with kb.transaction() as tx:
+        ...     tx.insert("<urn:Cat> rdfs:subClassOf <urn:Animal> . <urn:tom> a <urn:Cat> .")
+        >>> print(kb.schema())
+        classes
+          <urn:Animal>   1, 1 derived
+            <urn:Cat>   1
+        properties
+        """
+        from corollary.knowledge_base.schema import schema_of
+
+        return schema_of(self.state)
 
     def __repr__(self) -> str:
         rules = len(self.program.rules)

@@ -18,7 +18,7 @@ from corollary.core.engine import Facts
 from corollary.core.notices import gathering
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, joined
-from corollary.errors import InvalidInput
+from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.axioms import Axioms, axiom_texts
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.results import mixed_table, split
@@ -31,6 +31,7 @@ from corollary.rdf.triples import Skipped
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.persistence import Committed, StoreHandle
+    from corollary.query.results import TripleTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,21 @@ class TransactionChanges:
     def deleted(self) -> pa.Table:
         """Deleted facts, in the same columns; `explicit` is their state before the deletion."""
         return mixed_table(*self._deleted, self._dictionary)
+
+    @cached_property
+    def inserted_triples(self) -> TripleTable:
+        """The inserted triples, which convert to rdflib graphs, frames and RDF syntaxes."""
+        return self._triples(self._inserted)
+
+    @cached_property
+    def deleted_triples(self) -> TripleTable:
+        """The deleted triples."""
+        return self._triples(self._deleted)
+
+    def _triples(self, sets: tuple[Facts, Facts]) -> TripleTable:
+        from corollary.knowledge_base.surface import triple_table  # loads queries
+
+        return triple_table(sets[0].union(sets[1]), self._dictionary, self._prefixes)
 
     def __iter__(self) -> Iterator[tuple[str, Atom]]:
         """Iterate over pairs of a sign, `"+"` or `"-"`, and a fact; inserted facts come first."""
@@ -311,7 +327,11 @@ class Transaction:
         elif isinstance(rules, Program):
             found, facts = [*rules.rules, *rules.constraints], rules.facts
         else:
+            hint = "give text, the path of a .dl file, a program, or Rule objects"
+            require_type(rules, (Iterable, Rule), "rules", hint)
             found = [rules] if isinstance(rules, Rule) else list(rules)
+            for rule in found:
+                require_type(rule, Rule, "a rule", hint)
         return found, tuple(facts)
 
     def _request(self, tables: Tables, *, inserts: bool) -> None:

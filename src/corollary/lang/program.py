@@ -8,12 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from corollary.errors import InvalidInput, InvalidProgram, Source
+from corollary.errors import InvalidInput, InvalidProgram, Source, require_type
 from corollary.lang.parser import Parser
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Stratum, stratify
 from corollary.lang.syntax import TRIPLE, Atom, Rule
 from corollary.lang.validate import validate
+
+_RULE = "a rule looks like: path(?x, ?y) :- edge(?x, ?y) ."
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,7 @@ class Program:
         ...
         corollary.errors.InvalidProgram: <text>:1:3: E202: ?x stands in the head, but in no ...
         """
+        require_type(text, (str, Source), "the text of a program", _RULE)
         source = text if isinstance(text, Source) else Source("<text>", text)
         parser = Parser(source)
         statements = list(parser.statements())
@@ -60,12 +63,13 @@ class Program:
     @classmethod
     def load(cls, path: str | Path) -> Program:
         """Parse a program file, which must have at least one rule or fact."""
+        require_type(path, (str, Path), "the path of a .dl file")
         program = cls.parse(Source.read(path))
         if not len(program):
             raise InvalidInput(
                 "E303",
                 f"{path} holds no rule and no fact",
-                "a rule looks like: path(?x, ?y) :- edge(?x, ?y) .",
+                _RULE,
                 file=str(path),
             )
         return program

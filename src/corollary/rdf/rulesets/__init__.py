@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from corollary.errors import InvalidInput, Source, nearest
+from corollary.errors import InvalidInput, Source, nearest, require_type
 from corollary.lang.program import Program
 
 RULE_SETS = ("rhodf", "rdfs", "owl-horst", "owl-rl")
@@ -28,8 +28,10 @@ def rules(name: str) -> Program:
     >>> rules("owl-dl")
     Traceback (most recent call last):
     ...
-    corollary.errors.InvalidInput: unknown rule set 'owl-dl'
+    corollary.errors.InvalidInput: E311: unknown rule set 'owl-dl'
+      hint: did you mean owl-rl? Otherwise choose one of rhodf, rdfs, owl-horst, owl-rl
     """
+    require_type(name, str, "the name of a rule set", f"choose one of {', '.join(RULE_SETS)}")
     if name not in RULE_SETS:
         close = nearest(name, RULE_SETS)
         hint = f"choose one of {', '.join(RULE_SETS)}"
