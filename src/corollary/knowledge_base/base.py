@@ -21,7 +21,7 @@ from corollary.knowledge_base.inconsistencies import Inconsistency, prove_exampl
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
 from corollary.knowledge_base.results import relation_table, split
 from corollary.knowledge_base.state import KnowledgeState, Settings
-from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.knowledge_base.transaction import LoadFrom, Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
@@ -233,6 +233,24 @@ class KnowledgeBase:
         """
         with self.transaction() as tx:
             tx.load(*sources, relation=relation, **options)
+        return tx.changes
+
+    def update(
+        self, text: str, *, message: str = "", load: LoadFrom = "files", name: str = "<update>"
+    ) -> TransactionChanges:
+        """Execute a SPARQL 1.1 Update request as one transaction; see `Transaction.update`.
+
+        >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
+        >>> print(
+        ...     kb.update("DELETE { ?x <knows> <b> } INSERT { ?x <knows> <c> } WHERE { ?x ?p <b> }")
+        ... )
+        + [<a>, <knows>, <c>]
+        + [<c>, <knows>, <a>]
+        - [<a>, <knows>, <b>]
+        - [<b>, <knows>, <a>]
+        """
+        with self.transaction(message=message) as tx:
+            tx.update(text, load=load, name=name)
         return tx.changes
 
     # -- reading -----------------------------------------------------------------------------------
