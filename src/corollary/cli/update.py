@@ -21,8 +21,9 @@ from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.differences import Differences, committed_differences, diff
 from corollary.knowledge_base.patches import apply_patch
 from corollary.knowledge_base.persistence import Committed, refuse_too_large
+from corollary.knowledge_base.preview import planned_commit
 from corollary.knowledge_base.report import Report
-from corollary.knowledge_base.transaction import TransactionChanges
+from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.printer import Printer
 from corollary.store import Store
 
@@ -68,6 +69,11 @@ def add_arguments(parser: arguments.Parser) -> None:
         metavar="FILE",
         help="write the changes: .rdfp (RDF Patch), .arrow, .parquet, or text; - prints them",
     )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would change, and the contradictions that would arise; commit nothing",
+    )
     arguments.add_on_error(parser)
     arguments.add_message(parser)
     parser.add_argument(
@@ -102,6 +108,9 @@ def update(options: argparse.Namespace) -> None:
     if has_request and (facts or rules):
         hint = "run two commands; a request has INSERT, DELETE and LOAD"
         raise InvalidInput("E313", "--sparql excludes other changes", hint)
+    if options.dry_run and (options.patch or options.engine == "spark"):
+        flag = "--patch" if options.patch else "--engine spark"
+        raise InvalidInput("E313", f"--dry-run excludes {flag}", "leave one of them out")
     if has_request:
         options.sparql = _request(options.sparql)
     store = Store.open(arguments.place_of(options))
@@ -182,9 +191,11 @@ def _on_spark(options: argparse.Namespace) -> Built:
 def _in_process(options: argparse.Namespace, store: Store) -> _Outcome:
     clock = Clock()
     refuse_too_large(store, options.limit_memory)
-    kb = open_store(options)
+    kb = open_store(options, write_cache=not options.dry_run)
     since = kb.version
     clock.lap("open")
+    if options.dry_run:
+        return _previewed(kb, options, clock)
     steps = Steps(quiet=options.quiet)
     inserted = deleted = 0
     committed: list[Committed] = []  # the last one, or all to show their changes
@@ -214,6 +225,28 @@ def _in_process(options: argparse.Namespace, store: Store) -> _Outcome:
     return replace(report, inserted=inserted, deleted=deleted), more
 
 
+def _previewed(kb: KnowledgeBase, options: argparse.Namespace, clock: Clock) -> _Outcome:
+    """Print the changes that would be committed, and the contradictions that would arise."""
+    with kb.transaction() as tx:
+        _fill(tx, options)
+        found = tx.preview()
+        tx.rollback()
+    clock.lap("update")
+    state, planned = found.state, planned_commit(kb.state, found)
+    assert state is not None, "a preview has a state"
+    options.changes = options.changes or "-"
+    more: dict[str, Any] = {"dry_run": True}
+    more |= _show_changes(options, lambda: committed_differences(state, [planned], kb.version))
+    more["contradictions"] = [one.to_json() for one in found.contradictions]
+    if not options.json:
+        for contradiction in found.contradictions:
+            print(f"new: {contradiction}")
+    if options.sparql is not None:
+        more["not_deleted"] = _note_not_deleted(kb, found, options)
+    report = Report.of(kb.version, planned.statistics, clock.seconds, found.skipped, found.samples)
+    return report, more
+
+
 def _note_not_deleted(
     kb: KnowledgeBase, changes: TransactionChanges, options: argparse.Namespace
 ) -> list[str]:
@@ -239,16 +272,21 @@ def _applied(kb: KnowledgeBase, options: argparse.Namespace) -> Iterator[Transac
         yield from apply_patch(kb, path, limit_input_bytes=options.limit_input_bytes)
     if options.patch:
         return
-    reading = read_options(options)
     with kb.transaction(message=options.message) as tx:
-        if options.sparql is not None:
-            tx.update(options.sparql.text, load=options.load, name=options.sparql.name)
-        for path in options.delete:
-            tx.delete_from(path, **reading)
-        if options.insert:
-            tx.load(*options.insert, **reading)
-        for path in options.remove_rules:
-            tx.remove_rules(Path(path))
-        for path in options.add_rules:
-            tx.add_rules(Path(path))
+        _fill(tx, options)
     yield tx.changes
+
+
+def _fill(tx: Transaction, options: argparse.Namespace) -> None:
+    """Request the changes of the command."""
+    reading = read_options(options)
+    if options.sparql is not None:
+        tx.update(options.sparql.text, load=options.load, name=options.sparql.name)
+    for path in options.delete:
+        tx.delete_from(path, **reading)
+    if options.insert:
+        tx.load(*options.insert, **reading)
+    for path in options.remove_rules:
+        tx.remove_rules(Path(path))
+    for path in options.add_rules:
+        tx.add_rules(Path(path))

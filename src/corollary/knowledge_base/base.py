@@ -131,13 +131,14 @@ class KnowledgeBase:
         specialize: bool | None = None,
         threads: int = 1,
         limit_memory: int | None = None,
+        write_cache: bool = True,
     ) -> KnowledgeBase:
         """Open a store at its newest version, or at an older one, which is read-only.
 
         `path` is a folder or an address such as `s3://bucket/univ.store`, whose `storage_options`
         complete the environment. Nothing is derived, and facts are loaded on first use. Each
         transaction is a commit: when its block ends, the store contains all of its changes, or
-        none if it failed.
+        none if it failed. Unless `write_cache`, opening writes nothing into the folder.
 
         >>> import tempfile
         >>> store = tempfile.mkdtemp() + "/paths"
@@ -163,6 +164,7 @@ class KnowledgeBase:
             settings=Settings(algorithm=algorithm, modules=modules, specialize=specialize),
             threads=threads,
             limit_memory=limit_memory,
+            write_cache=write_cache,
         )
         return kb
 

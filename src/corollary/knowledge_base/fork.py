@@ -50,6 +50,21 @@ def fork_with_terms(state: KnowledgeState, terms: int | None = None) -> Knowledg
     return _forked(state, engine, *sets)  # type: ignore[arg-type]
 
 
+def forget_terms(state: KnowledgeState, terms: int) -> None:
+    """Forget all but the first `terms` terms, which are those of all facts and rules.
+
+    The engine and the dictionary are replaced: values that refer to the old ones stay valid. On
+    Spark, nothing is forgotten.
+    """
+    fresh = fork_with_terms(state, terms)
+    if fresh.engine is state.engine:
+        return
+    state.engine, state.reasoner = fresh.engine, fresh.reasoner
+    state.axioms, state.queries = fresh.axioms, None
+    if state.store is not None:
+        state.store.dictionary = fresh.dictionary
+
+
 def _copied(dictionary: Dictionary, terms: int | None) -> Dictionary:
     copy = Dictionary()
     texts = dictionary.texts_from(0)

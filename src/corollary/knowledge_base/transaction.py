@@ -15,7 +15,7 @@ import pyarrow as pa
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
-from corollary.core.notices import gathering
+from corollary.core.notices import Notices, gathering
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput
@@ -32,6 +32,7 @@ from corollary.rdf.triples import Skipped
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.persistence import Committed, StoreHandle
+    from corollary.knowledge_base.preview import Preview
 
 LoadFrom = Literal["files", "web", "none"]
 
@@ -101,7 +102,7 @@ class TransactionChanges:
 
 
 @dataclass(frozen=True, eq=False)
-class _Applied:
+class Applied:
     """An update of a reasoner: its request, its result, and the explicit facts before it."""
 
     before: Facts
@@ -131,6 +132,8 @@ class Transaction:
         self._staged: KnowledgeState | None = None  # a fork with the first requests applied
         self._staged_requests, self._staged_rules = 0, self._rules
         self._has_updates = False  # of SPARQL
+        self._is_over = False  # rolled back
+        self._terms = 0  # known before the transaction
 
     def insert(self, data: object, *, relation: str | None = None) -> None:
         """Insert explicit facts: text, triples, atoms, a data frame or an rdflib graph.
@@ -219,6 +222,58 @@ class Transaction:
         if axioms:
             self._rules = self._rules.with_axioms(self._rules.axioms.difference(axioms))
 
+    def preview(self) -> Preview:
+        """Compute what the transaction would change if it ended now; commits nothing.
+
+        The preview has the changes of the facts, and the contradictions that they introduce.
+
+        >>> from corollary.knowledge_base.base import KnowledgeBase
+        >>> kb = KnowledgeBase("[apart] false :- cat(?x), dog(?x) . pet(?x) :- cat(?x) . dog(1) .")
+        >>> with kb.transaction() as tx:
+        ...     tx.insert("cat(1) .")
+        ...     preview = tx.preview()
+        ...     tx.rollback()
+        >>> print(preview)
+        + cat(1)
+        + pet(1)
+        >>> print(*preview.contradictions)
+        apart is contradicted in 1 way
+          false   by [apart]
+          ├─ cat(1)   explicit
+          └─ dog(1)   explicit
+        >>> kb.count("cat"), kb.version
+        (0, 0)
+        """
+        from corollary.knowledge_base.fork import fork_with_terms
+        from corollary.knowledge_base.preview import (
+            contradictions,
+            new_contradictions,
+            preview_of,
+        )
+
+        self._refuse_closed()
+        state = fork_with_terms(self._state)
+        before = contradictions(state)
+        requests = [(inserts, joined(tables)) for inserts, tables in self._requests]
+        applied = self._apply(state, requests, Notices())
+        state.axioms = applied.axioms
+        changes = self._changes_of(state, applied, self._state.version, None)
+        found = new_contradictions(state, before, WELL_KNOWN_PREFIXES | self._reader.prefixes)
+        return preview_of(changes, state, applied, found)
+
+    def rollback(self) -> None:
+        """End the transaction without a change; its block may go on, but changes nothing more.
+
+        Terms that only this transaction mentioned are forgotten, too.
+        """
+        self._refuse_closed()
+        self._open, self._is_over = False, True
+        self._requests, self._staged = [], None
+        if len(self._state.dictionary) > self._terms:
+            from corollary.knowledge_base.fork import forget_terms
+
+            forget_terms(self._state, self._terms)
+
     @property
     def changes(self) -> TransactionChanges:
         """The changes that the transaction made; available after its block has ended."""
@@ -235,6 +290,7 @@ class Transaction:
         state.in_transaction = self._open = True
         self._rules = state.program
         self._reader = state.reader()
+        self._terms = len(state.dictionary)
         return self
 
     def __exit__(
@@ -245,7 +301,7 @@ class Transaction:
     ) -> None:
         self._open = False
         try:
-            if kind is None:
+            if kind is None and not self._is_over:
                 self._changes = self._commit()
         finally:
             self._requests = []
@@ -273,34 +329,46 @@ class Transaction:
             state.queries.changed(done)
         note_axioms(requests, self._rules, before, state.dictionary, reader.notices)
         reader.notices.warn()
+        return self._changes_of(state, applied, version, committed)
+
+    def _changes_of(
+        self, state: KnowledgeState, applied: Applied, version: int, committed: Committed | None
+    ) -> TransactionChanges:
+        """Describe an update of a state."""
+        done, reader = applied.done, self._reader
         return TransactionChanges(
             version,
-            statistics,
+            applied.statistics,
             done.added_rules,
             done.removed_rules,
             split(done.inserted, state.reasoner.explicit),
-            split(done.deleted, before),
+            split(done.deleted, applied.before),
             state.dictionary,
             reader.prefixes,
             committed,
             reader.skipped,
             reader.samples,
-            self._remaining(state, requested) if self._has_updates else None,
+            self._remaining(state, applied.requested) if self._has_updates else None,
         )
 
-    def _apply(self, state: KnowledgeState, requests: Iterable[tuple[bool, Tables]]) -> _Applied:
+    def _apply(
+        self,
+        state: KnowledgeState,
+        requests: Iterable[tuple[bool, Tables]],
+        notices: Notices | None = None,
+    ) -> Applied:
         """Update the reasoner of a state."""
         before = state.reasoner.explicit
         axioms, requested = state.axioms.change(
             self._rules.axioms, self._requested_changes(state, requests), before
         )
         started = time.perf_counter()
-        with gathering(self._reader.notices):
+        with gathering(self._reader.notices if notices is None else notices):
             done = state.reasoner.update(requested)
         statistics = done.statistics
         assert statistics is not None, "an update has statistics"
         statistics.seconds["update"] = time.perf_counter() - started
-        return _Applied(before, requested, done, axioms, statistics)
+        return Applied(before, requested, done, axioms, statistics)
 
     def _remaining(self, state: KnowledgeState, requested: Changes[Facts]) -> Facts | None:
         """Select the facts that were to be deleted and still hold."""
@@ -334,7 +402,8 @@ class Transaction:
         staged = self._staged
         if self._staged_requests < len(self._requests) or self._rules is not self._staged_rules:
             news = self._requests[self._staged_requests :]
-            applied = self._apply(staged, [(inserts, joined(tables)) for inserts, tables in news])
+            joined_news = [(inserts, joined(tables)) for inserts, tables in news]
+            applied = self._apply(staged, joined_news, Notices())
             staged.axioms = applied.axioms
             if staged.queries is not None:
                 staged.queries.changed(applied.done)
@@ -427,7 +496,7 @@ class Transaction:
 
     def _refuse_closed(self) -> None:
         if not self._open:
-            over = self._changes is not None
+            over = self._changes is not None or self._is_over
             raise InvalidInput(
                 "E343",
                 "the transaction is over" if over else "the transaction is not open",
