@@ -29,6 +29,7 @@ from corollary.reasoning.engines import ENGINES, make_engine
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.differences import Differences
+    from corollary.knowledge_base.schema import Schema
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
     from corollary.store.places import Place
@@ -360,6 +361,24 @@ class KnowledgeBase:
         """
         found = self.state.reasoner.inconsistencies(examples=limit)
         return [prove_examples(one, self.explain, self.prefixes) for one in found]
+
+    def schema(self) -> Schema:
+        """Return the hierarchies of classes and properties, with counts.
+
+        A position is `inferred` if no explicit statement places the entry there.
+
+        >>> kb = KnowledgeBase("[?x, a, ?d] :- [?x, a, ?c], [?c, rdfs:subClassOf, ?d] .")
+        >>> with kb.transaction() as tx:
+        ...     tx.insert("<urn:Cat> rdfs:subClassOf <urn:Animal> . <urn:tom> a <urn:Cat> .")
+        >>> print(kb.schema())
+        classes
+          <urn:Animal>   1, 1 derived
+            <urn:Cat>   1
+        properties
+        """
+        from corollary.knowledge_base.schema import schema_of
+
+        return schema_of(self.state)
 
     def __repr__(self) -> str:
         rules = len(self.program.rules)
