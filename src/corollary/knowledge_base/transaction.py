@@ -83,6 +83,7 @@ class TransactionChanges:
 
         return triple_table(sets[0].union(sets[1]), self._dictionary, self._prefixes)
 
+    @cached_property
     def not_deleted(self) -> list[Atom]:
         """The facts that a SPARQL update deletes and that still hold, because others imply them.
 
