@@ -123,6 +123,7 @@ WARNINGS: dict[str, str] = {
     "W103": "axioms that no rule reads",
     "W104": "groups of an aggregate without a result",
     "W105": "first row of a table that looks like a header",
+    "W110": "computed value that flows back into its own recursion",
 }
 
 
