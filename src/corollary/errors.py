@@ -113,6 +113,7 @@ CODES: dict[str, str] = {
     "E581": "hybrid mode with representatives of equal terms",
     "E582": "patterns to materialize without hybrid mode",
     "E583": "query plan without hybrid mode",
+    "E595": "more computed values than Spark's driver takes",
 }
 
 
