@@ -120,6 +120,7 @@ CODES: dict[str, str] = {
     "E581": "hybrid mode with representatives of equal terms",
     "E582": "patterns to materialize without hybrid mode",
     "E583": "query plan without hybrid mode",
+    "E595": "more computed values than Spark's driver takes",
 }
 
 
@@ -130,6 +131,7 @@ WARNINGS: dict[str, str] = {
     "W103": "axioms that no rule reads",
     "W104": "groups of an aggregate without a result",
     "W105": "first row of a table that looks like a header",
+    "W110": "computed value that flows back into its own recursion",
 }
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
-from corollary.core.notices import Notices, gathering
+from corollary.core.notices import Notices, gathering, note_growth
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput, require_type
@@ -380,6 +380,8 @@ class Transaction:
         )
         started = time.perf_counter()
         with gathering(self._reader.notices if notices is None else notices):
+            if self._rules is not state.program:
+                note_growth(self._rules)
             done = state.reasoner.update(requested)
         statistics = done.statistics
         assert statistics is not None, "an update has statistics"
