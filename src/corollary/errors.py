@@ -105,6 +105,8 @@ CODES: dict[str, str] = {
     "E549": "tables that tasks have not written completely",
     "E550": "setting that a running Spark cannot change",
     "E551": "Python of Spark's workers without Corollary",
+    "E552": "source of a synchronization that does not fit",
+    "E553": "Delta table that cannot be read",
     "E560": "mistake in a SPARQL query",
     "E561": "part of SPARQL that is not supported",
     "E562": "format that does not fit the form of a query",
