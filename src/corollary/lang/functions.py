@@ -33,6 +33,13 @@ def _has_datatype(term: Constant, datatype: Constant) -> bool | None:
     return has_datatype(term, datatype.value)
 
 
+def _same_language(one: Constant, two: Constant) -> bool | None:
+    """Whether two literals have the same language tag, or none."""
+    if isinstance(one, Literal) and isinstance(two, Literal):
+        return one.language == two.language
+    return None
+
+
 FUNCTIONS: dict[str, Function] = {
     "isIRI": Function(1, lambda term: isinstance(term, IRI)),
     "isBlank": Function(1, lambda term: isinstance(term, BlankNode)),
@@ -42,6 +49,7 @@ FUNCTIONS: dict[str, Function] = {
     "isWellFormed": Function(1, well_formed),
     "hasDatatype": Function(2, _has_datatype),
     "sameValue": Function(2, same_value),
+    "sameLanguage": Function(2, _same_language),
 }
 
 _SPELLED = {name.lower(): name for name in FUNCTIONS}
