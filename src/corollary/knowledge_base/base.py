@@ -18,7 +18,7 @@ from corollary.errors import InvalidInput
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.fact_forms import FactForm
 from corollary.knowledge_base.hybrid import check_mode
-from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
+from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
 from corollary.knowledge_base.results import relation_table, split
 from corollary.knowledge_base.rules import Rules
@@ -31,6 +31,7 @@ from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
 from corollary.reasoning.engines import ENGINES, make_engine
 
 if TYPE_CHECKING:
+    from corollary.knowledge_base.check_report import CheckReport
     from corollary.knowledge_base.differences import Differences
     from corollary.knowledge_base.schema import Schema
     from corollary.query.results import Solutions, TripleTable
@@ -403,7 +404,7 @@ class KnowledgeBase(TripleSurface):
         return replace(tree, prefixes=self.prefixes)
 
     def inconsistencies(self, *, limit: int | None = 3) -> list[Inconsistency]:
-        """List the violated constraints, each with up to `limit` proofs.
+        """List the violated constraints, each with up to `limit` proofs, the smallest first.
 
         >>> kb = KnowledgeBase("[apart] false :- cat(?x), dog(?x) . dog(1) . dog(?x) :- cat(?x) .")
         >>> kb.inconsistencies()
@@ -417,8 +418,28 @@ class KnowledgeBase(TripleSurface):
           └─ dog(2)   by dog(?x) :- cat(?x)
              └─ cat(2)   explicit
         """
-        found = self.state.reasoner.inconsistencies(examples=limit)
-        return [prove_examples(one, self.explain, self.prefixes) for one in found]
+        return smallest_proofs(self.state, limit)
+
+    def check(self, *, limit: int | None = 3) -> CheckReport:
+        """Check everything, and return a report.
+
+        It lists contradictions, classes and properties that cannot have members, literals that do
+        not fit their datatypes, violated integrity conditions of SKOS if it is used, and axioms
+        outside OWL 2 RL, which may have no effect. Contradictions have up to `limit` proofs, the
+        smallest first, without the steps of auxiliary relations.
+
+        >>> kb = KnowledgeBase("owl-rl")
+        >>> _ = kb.insert("<urn:C> owl:complementOf <urn:D> .")
+        >>> print(kb.check())
+        consistent
+        <BLANKLINE>
+        axioms outside OWL 2 RL: 1
+          EquivalentClasses(<urn:C> ObjectComplementOf(<urn:D>))
+            ObjectComplementOf may not be an equivalent class in OWL 2 RL
+        """
+        from corollary.knowledge_base.check_report import check
+
+        return check(self.state, limit)
 
     def schema(self) -> Schema:
         """Return the hierarchies of classes and properties, with counts.

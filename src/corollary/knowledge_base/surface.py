@@ -220,7 +220,7 @@ def program_of(rules: Rules | Iterable[Rules]) -> Program:
     Traceback (most recent call last):
     ...
     corollary.errors.InvalidInput: E311: unknown rule set 'owl-lr'
-      hint: did you mean owl-rl? Otherwise choose one of rhodf, rdfs, owl-horst, owl-rl
+      hint: did you mean owl-rl? Otherwise choose one of rhodf, rdfs, owl-horst, owl-rl, ...
     """
     if isinstance(rules, Program):
         return rules
