@@ -18,6 +18,7 @@ _HINTS = {
     "W102": "load the imported documents too",
     "W103": "no effect with these rules",
     "W104": "a value of another type than the others leaves its group without a result",
+    "W107": "state facts, name a file by @input, or give a folder by --facts",
     "W105": "it was read as a fact: delete the row if it names the columns",
 }
 
@@ -89,6 +90,7 @@ def _message(code: str, found: Notice) -> str:
         "W103": ("axiom is read by no rule", "axioms are read by no rule"),
         "W104": ("group of an aggregate has no result", "groups of aggregates have no result"),
         "W105": ("table begins with what looks", "tables begin with what looks"),
+        "W107": ("relation has neither rules nor facts", "relations have neither rules nor facts"),
     }[code]
     end = {"W101": " into one graph", "W105": " like a header"}.get(code, "")
     text = f"{found.count:,} {one if found.count == 1 else many}{end}"

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn, TypeVar
 
 from corollary.errors import Diagnostic, InvalidProgram, Source, Span, nearest
+from corollary.lang import parse_declarations
+from corollary.lang.declarations import Input, Output, Relation
 from corollary.lang.functions import FUNCTIONS, spelled
 from corollary.lang.lexer import Token, tokenize
 from corollary.lang.syntax import (
@@ -64,6 +66,8 @@ _PRECEDENCE = {
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
 _ESCAPES = {**ESCAPES, "'": "'"}
 _LEXICAL = ("E102", "E108")
+# Tokens with which a condition may begin, and no atom that a sign follows.
+_CONDITIONS = ("variable", "integer", "decimal", "double", "string")
 _SHOWN_CHARACTERS = 40  # characters of an unexpected token that a message repeats
 
 T = TypeVar("T")
@@ -88,6 +92,7 @@ class Parser:
         self.source = source
         self.problems: list[Diagnostic] = []
         self.prefixes: dict[str, str] = dict(prefixes or {})
+        self.declarations: list[Relation | Input | Output] = []
         self._constants: dict[tuple[str, str], Constant] = {}
         self._unknown: set[str] = set()  # undeclared prefixes, each reported once
         self._tokens = tokenize(source, self.problems)
@@ -165,6 +170,12 @@ class Parser:
             if not self._accept(".") and is_tag:
                 self._unexpected("'.'")
             return None
+        if token.kind == "tag" and token.text in parse_declarations.TAGS:
+            self.declarations.append(parse_declarations.read_declaration(self))
+            return None
+        if parse_declarations.is_directive(self):
+            parse_declarations.skip_directive(self)
+            return None
         return self.rule()
 
     def _prefix_declaration(self) -> None:
@@ -203,7 +214,16 @@ class Parser:
             return Negation(atom, self._span(token.start, self._end))
         elif token.kind == "!":
             self._fail("E101", "'!' cannot begin an atom", token, "negation is written NOT p(?x)")
+        elif token.kind in _CONDITIONS and self._next.kind in _PRECEDENCE:
+            self._fail_condition(token)
         return self._atom()
+
+    def _fail_condition(self, start: Token) -> NoReturn:
+        """A condition that stands where an atom should."""
+        self._expression(1, 0)
+        span = self._span(start.start, self._end)
+        hint = f"write FILTER({span.text})"
+        self._fail("E121", "a condition stands inside FILTER(…)", span, hint)
 
     def _atom(self) -> Atom:
         token = self._token

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from corollary.errors import InvalidInput, InvalidProgram, Source
+from corollary.lang.declarations import NO_DECLARATIONS, Declarations, validate_declarations
 from corollary.lang.parser import Parser
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Stratum, stratify
@@ -26,6 +27,9 @@ class Program:
     Facts that belong to the rules, such as the axiomatic triples of RDFS, are `axioms`: they hold
     as long as the program states them, whatever data are deleted.
 
+    `declarations` name and type the columns of relations, and name files. They do not count when
+    programs are compared.
+
     >>> program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . edge(1, 2) .")
     >>> print(program, end="")
     path(?x, ?y) :- edge(?x, ?y) .
@@ -39,6 +43,7 @@ class Program:
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
     constraints: tuple[Rule, ...] = ()
     axioms: frozenset[Atom] = frozenset()
+    declarations: Declarations = NO_DECLARATIONS
 
     @classmethod
     def parse(cls, text: str | Source) -> Program:
@@ -53,15 +58,17 @@ class Program:
         parser = Parser(source)
         statements = list(parser.statements())
         problems = parser.problems + validate(statements, Printer(parser.prefixes))
+        problems += validate_declarations(parser.declarations, statements)
         if problems:
             raise InvalidProgram(problems)
-        return cls._of(statements, parser.prefixes)
+        program = cls._of(statements, parser.prefixes)
+        return replace(program, declarations=Declarations.of(parser.declarations))
 
     @classmethod
     def load(cls, path: str | Path) -> Program:
         """Parse a program file, which must have at least one rule or fact."""
         program = cls.parse(Source.read(path))
-        if not len(program):
+        if not len(program) and not program.declarations:
             raise InvalidInput(
                 "E303",
                 f"{path} holds no rule and no fact",
@@ -117,7 +124,8 @@ class Program:
 
     def __str__(self) -> str:
         rules = (*self.rules, *self.constraints)
-        return Printer(self.prefixes).program(rules, self.facts, self.prefixes)
+        text = Printer(self.prefixes).program(rules, self.facts, self.prefixes)
+        return f"{self.declarations}{text}"
 
     def __len__(self) -> int:
         """The number of rules, facts and constraints."""
@@ -133,7 +141,8 @@ class Program:
             (*self.facts, *other.facts),
             {**self.prefixes, **other.prefixes},
         )
-        return replace(program, axioms=self.axioms | other.axioms)
+        declarations = self.declarations | other.declarations
+        return replace(program, axioms=self.axioms | other.axioms, declarations=declarations)
 
     def __sub__(self, other: Program) -> Program:
         """The rules and facts that the other program lacks."""
@@ -142,11 +151,12 @@ class Program:
             (fact for fact in self.facts if fact not in other),
             self.prefixes,
         )
-        return replace(program, axioms=self.axioms & frozenset(program.facts))
+        axioms = self.axioms & frozenset(program.facts)
+        return replace(program, axioms=axioms, declarations=self.declarations)
 
     def without_facts(self) -> Program:
         """The program without its facts."""
-        return Program(self.rules, (), self.prefixes, self.constraints)
+        return replace(self, facts=(), axioms=frozenset())
 
     def with_axioms(self, axioms: Iterable[Atom] | None = None) -> Program:
         """The program with these facts as axioms, by default all of its facts.
@@ -237,7 +247,8 @@ class Program:
     @cached_property
     def arities(self) -> Mapping[str, int]:
         """The arities of the plain relations."""
-        return {atom.relation: len(atom.terms) for atom in self._atoms() if atom.relation != TRIPLE}
+        used = {atom.relation: len(atom.terms) for atom in self._atoms() if atom.relation != TRIPLE}
+        return {**self.declarations.arities(), **used}
 
     @cached_property
     def has_triples(self) -> bool:

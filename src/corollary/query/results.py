@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from corollary.core.terms import term_of
+from corollary.files.native import column_type, native_values
 from corollary.lang.syntax import Constant
 
 if TYPE_CHECKING:
@@ -43,26 +44,44 @@ class Answer:
                     terms[text] = term_of(text)
             yield tuple(terms[text] for text in row)
 
-    def to_arrow(self) -> pa.Table:
-        """The table."""
-        return self.table
+    @cached_property
+    def _native(self) -> pa.Table:
+        """The table with native types: a column whose literals have one type has this type."""
+        columns = map(_native_column, self.table.columns)
+        return pa.table(list(columns), names=self.table.column_names)
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas frame."""
-        return self.table.to_pandas()
+    def to_arrow(self, *, native: bool = False) -> pa.Table:
+        """The table; with `native`, columns whose literals have one type have this type.
 
-    def to_polars(self) -> pl.DataFrame:
-        """The table as a Polars frame."""
+        >>> Answer(pa.table({"x": ['"a"', None]})).to_arrow(native=True).to_pylist()
+        [{'x': 'a'}, {'x': None}]
+        """
+        return self._native if native else self.table
+
+    def to_pandas(self, *, native: bool = False) -> Any:
+        """The table as a pandas frame; `native` as in `to_arrow`."""
+        return self.to_arrow(native=native).to_pandas()
+
+    def to_polars(self, *, native: bool = False) -> pl.DataFrame:
+        """The table as a Polars frame; `native` as in `to_arrow`."""
         import polars
 
-        frame = polars.from_arrow(self.table)
+        frame = polars.from_arrow(self.to_arrow(native=native))
         assert isinstance(frame, polars.DataFrame), "a table becomes a frame"
         return frame
 
-    def to_pylist(self) -> list[dict[str, str | None]]:
-        """The rows as dictionaries of texts."""
-        rows: list[dict[str, str | None]] = self.table.to_pylist()
+    def to_pylist(self, *, native: bool = False) -> list[dict[str, Any]]:
+        """The rows as dictionaries of texts; `native` as in `to_arrow`."""
+        rows: list[dict[str, Any]] = self.to_arrow(native=native).to_pylist()
         return rows
+
+
+def _native_column(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    encoded = column.combine_chunks().dictionary_encode()
+    terms = [term_of(text) for text in encoded.dictionary.to_pylist()]
+    kind = column_type(terms)
+    values = None if kind is None else native_values(terms, kind)
+    return column if values is None else values.take(encoded.indices)
 
 
 @dataclass(frozen=True)
