@@ -16,6 +16,7 @@ from corollary.lang.substitute import substituted_aggregate, substituted_atom
 from corollary.lang.syntax import (
     Aggregate,
     Atom,
+    Bind,
     Constant,
     Filter,
     Negation,
@@ -113,7 +114,7 @@ class ProofBuilder:
                 absent = Negation(substituted_atom(literal.atom, values))
                 yield Proof(absent, prefixes=self.program.prefixes)
             else:
-                assert isinstance(literal, Filter), "aggregates were replaced by atoms"
+                assert isinstance(literal, Filter | Bind), "aggregates were replaced by atoms"
 
     def _values(self, instance: Instance) -> dict[Variable, Constant]:
         """The variable bindings of an instance, in the order of `compile_rule`."""

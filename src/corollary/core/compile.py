@@ -18,6 +18,7 @@ from corollary.lang.syntax import (
     TYPE,
     Aggregate,
     Atom,
+    Bind,
     Constant,
     Expression,
     Filter,
@@ -26,6 +27,7 @@ from corollary.lang.syntax import (
     Rule,
     Term,
     Variable,
+    expression_variables,
 )
 
 Argument = int  # a variable's number (≥ 0), or -1 - id for the constant with that id
@@ -98,10 +100,20 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Condition:
-    """A filter: its expression over numbered variables (see `core.expressions`)."""
+    """A filter: its expression over numbered variables (see `core.expressions`).
+
+    With a `target`, it is a `BIND` instead: that variable is the value of the expression. A target
+    that no atom binds is a function of the others, so it adds no rule instances.
+    """
 
     expression: CompiledExpression
     variables: tuple[int, ...]
+    target: int | None = None
+
+    @property
+    def all_variables(self) -> tuple[int, ...]:
+        """The variables of the expression and the target."""
+        return self.variables if self.target is None else (*self.variables, self.target)
 
     def renumbered(self, numbers: Mapping[int, int]) -> Condition:
         """Renumber the variables of the filter.
@@ -116,7 +128,11 @@ class Condition:
                 return operator, tuple(map(of, arguments))
             return numbers[part] if isinstance(part, int) else part
 
-        return Condition(of(self.expression), tuple(numbers[v] for v in self.variables))
+        return Condition(
+            of(self.expression),
+            tuple(numbers[v] for v in self.variables),
+            None if self.target is None else numbers[self.target],
+        )
 
 
 CompiledExpression = int | Constant | tuple[str, tuple["CompiledExpression", ...]]
@@ -140,7 +156,8 @@ class Grouping:
 class CompiledRule:
     """A compiled rule, compared by identity, so that engines can cache plans for it.
 
-    Variables of negated atoms that occur nowhere else are numbered last.
+    The variables of `BIND`s that no atom binds follow the bound ones; those of negated atoms that
+    occur nowhere else are numbered last. Among the conditions, a `BIND` precedes its readers.
     """
 
     source: Rule
@@ -212,10 +229,10 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
     conditions = tuple(
         Condition(
             expression(part.expression),
-            tuple(dict.fromkeys(numbers[variable] for variable in part.variables())),
+            tuple(dict.fromkeys(numbers[v] for v in expression_variables(part.expression))),
+            argument(part.variable, numbers) if isinstance(part, Bind) else None,
         )
-        for part in rule.body
-        if isinstance(part, Filter)
+        for part in (*rule.binds, *(part for part in rule.body if isinstance(part, Filter)))
     )
     head = pattern(rule.head, numbers)
     # Each negated atom has existential variables of its own, even if two atoms use one name.

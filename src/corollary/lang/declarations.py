@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal as OneOf
@@ -210,7 +213,7 @@ def has_type(term: Constant, kind: ColumnType) -> bool:
 def read_value(text: str, kind: ColumnType) -> Constant | None:
     """The term of a text in a column of a type other than `any`; None if the text does not fit.
 
-    Numbers are in canonical form, so that equal numbers are equal terms.
+    Numbers and times are in canonical form, so that equal values are equal terms.
 
     >>> read_value("007", "integer"), read_value("7 up", "integer")
     (Literal(lexical='7', datatype='http://www.w3.org/2001/XMLSchema#integer', language=None), None)
@@ -226,16 +229,32 @@ def read_value(text: str, kind: ColumnType) -> Constant | None:
         case "boolean":
             truth = xsd.BOOLEANS.get(text.lower())
             return None if truth is None else literal_of(truth)
-        case "date" | "dateTime":
-            if kind == "dateTime" and text[10:11] == " ":
+        case "date":
+            found = xsd.read_date_time(text, xsd.DATE)
+            return None if found is None else Literal(text, xsd.DATE)
+        case "dateTime":
+            if text[10:11] == " ":
                 text = f"{text[:10]}T{text[11:]}"
-            found = xsd.read_date_time(text, _DATES[kind])
-            return None if found is None else Literal(text, _DATES[kind])
+            found = xsd.read_date_time(text, xsd.DATE_TIME)
+            return None if found is None else Literal(_canonical_time(found, text), xsd.DATE_TIME)
         case "iri":
             if text.startswith("<") and text.endswith(">"):
                 text = text[1:-1]
             return IRI(text) if _ABSOLUTE_IRI.fullmatch(text) else None
     raise AssertionError(f"no type of values: {kind}")
+
+
+def _canonical_time(moment: xsd.DateTime, text: str) -> str:
+    """In UTC if it has a time zone, and without trailing zeros."""
+    if not 1 < moment.year < 9999:
+        return text
+    start = datetime(moment.year, moment.month, moment.day)
+    whole = int(moment.second)
+    start += timedelta(hours=moment.hour, minutes=moment.minute - (moment.offset or 0))
+    fraction = format(moment.second - whole, "f")[2:].rstrip("0")
+    seconds = start + timedelta(seconds=whole)
+    point = "." if fraction else ""
+    return f"{seconds.isoformat()}{point}{fraction}{'' if moment.offset is None else 'Z'}"
 
 
 def of_number(value: object, kind: ColumnType) -> Constant | None:
@@ -244,9 +263,6 @@ def of_number(value: object, kind: ColumnType) -> Constant | None:
     >>> of_number(2, "decimal"), of_number(2.5, "integer")
     (Literal(lexical='2.0', datatype='http://www.w3.org/2001/XMLSchema#decimal', language=None), None)
     """  # noqa: E501
-    from decimal import Decimal
-    from fractions import Fraction
-
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         return None
     if kind == "integer":

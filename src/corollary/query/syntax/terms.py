@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from corollary.core.terms import LANG_STRING
-from corollary.lang.syntax import ESCAPES, IRI, XSD, Constant, Literal, Variable
+from corollary.lang.syntax import ESCAPES, IRI, LANG_STRING, XSD, Constant, Literal, Variable
 from corollary.query.syntax.tokens import Cursor, Mistake, Token
 
 NUMBERS = ("integer", "decimal", "double")
