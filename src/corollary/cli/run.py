@@ -114,7 +114,8 @@ def _add_sources(parser: arguments.Parser) -> None:
         "program",
         metavar="PROGRAM.dl",
         nargs="?",
-        help="rules and facts in the rule language; may be left out with --rules or --data",
+        help="rules and facts in the rule language, or in a .srl file, in the SHACL Rules language;"
+        " may be left out with --rules or --data",
     )
     arguments.add_rules(parser, "the rules of PROGRAM.dl only")
     parser.add_argument(

@@ -36,7 +36,7 @@ from corollary.lang.declarations import (
 )
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, Parser
 from corollary.lang.printer import Printer
-from corollary.lang.program import Program
+from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.lang.syntax import (
     IRI,
     TRIPLE,
@@ -363,7 +363,7 @@ class DataReader:
     # -- files -------------------------------------------------------------------------------------
 
     def _file(self, path: Path, relation: str | None) -> list[Tables | Program]:
-        if path.suffix == ".dl":
+        if path.suffix in PROGRAM_SUFFIXES:
             return self._program(Program.load(path))
         if not path.exists():
             raise InvalidInput("E301", f"there is no file {path}", UNREADABLE, file=str(path))
@@ -372,7 +372,7 @@ class DataReader:
         raise InvalidInput(
             "E341",
             f"{path} is neither rules, nor RDF, nor a table of facts",
-            "the name must end in .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
+            "the name must end in .dl, .srl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
             file=str(path),
         )
 

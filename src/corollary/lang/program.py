@@ -12,9 +12,12 @@ from corollary.errors import InvalidInput, InvalidProgram, Source
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations, validate_declarations
 from corollary.lang.parser import Parser
 from corollary.lang.printer import Printer
+from corollary.lang.srl import SrlParser
 from corollary.lang.stratify import Stratum, stratify
 from corollary.lang.syntax import TRIPLE, Atom, Rule
 from corollary.lang.validate import validate
+
+PROGRAM_SUFFIXES = (".dl", ".srl")  # of the rule language, and of the SHACL Rules language
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +49,10 @@ class Program:
     declarations: Declarations = NO_DECLARATIONS
 
     @classmethod
-    def parse(cls, text: str | Source) -> Program:
+    def parse(cls, text: str | Source, *, syntax: str = "dl") -> Program:
         """Parse a program; `InvalidProgram` reports all of its mistakes.
+
+        `syntax` is `dl`, the rule language, or `srl`, the SHACL Rules language of the W3C.
 
         >>> Program.parse("p(?x) :- q(?y) .")
         Traceback (most recent call last):
@@ -55,6 +60,10 @@ class Program:
         corollary.errors.InvalidProgram: <text>:1:3: E202: ?x stands in the head, but in no ...
         """
         source = text if isinstance(text, Source) else Source("<text>", text)
+        if syntax != "dl":
+            if syntax != "srl":
+                raise InvalidInput("E314", f"unknown syntax {syntax!r}", "choose dl or srl")
+            return cls._parse_srl(source, None, set())
         parser = Parser(source)
         statements = list(parser.statements())
         problems = parser.problems + validate(statements, Printer(parser.prefixes))
@@ -66,8 +75,11 @@ class Program:
 
     @classmethod
     def load(cls, path: str | Path) -> Program:
-        """Parse a program file, which must have at least one rule or fact."""
-        program = cls.parse(Source.read(path))
+        """Parse a program file, which must have at least one rule or fact.
+
+        A `.srl` file is in the SHACL Rules language; all others are in the rule language.
+        """
+        program = cls._load(Path(path), set())
         if not len(program) and not program.declarations:
             raise InvalidInput(
                 "E303",
@@ -75,6 +87,32 @@ class Program:
                 "a rule looks like: path(?x, ?y) :- edge(?x, ?y) .",
                 file=str(path),
             )
+        return program
+
+    @classmethod
+    def _load(cls, path: Path, loaded: set[Path]) -> Program:
+        loaded.add(path.resolve())
+        source = Source.read(path)
+        if path.suffix == ".srl":
+            return cls._parse_srl(source, path, loaded)
+        return cls.parse(source)
+
+    @classmethod
+    def _parse_srl(cls, source: Source, path: Path | None, loaded: set[Path]) -> Program:
+        """Parse a document of the SHACL Rules language, with the files that it imports."""
+        parser = SrlParser(source)
+        if path is not None:
+            parser.base = path.resolve().as_uri()
+        statements = list(parser.statements())
+        # A pattern of the data that rules derive (E126) would also be reported as a cycle.
+        whole = all(problem.code != "E126" for problem in parser.problems)
+        problems = parser.problems + validate(statements, Printer(parser.prefixes), whole=whole)
+        if problems:
+            raise InvalidProgram(problems)
+        program = cls._of(statements, parser.prefixes)
+        for file in parser.imports:
+            if file.resolve() not in loaded:
+                program = program | cls._load(file, loaded)
         return program
 
     @classmethod

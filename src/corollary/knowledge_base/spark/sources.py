@@ -16,7 +16,7 @@ from corollary.errors import UNREADABLE, InvalidInput
 from corollary.files.facts import is_table
 from corollary.knowledge_base.data import DataReader, paths_of
 from corollary.knowledge_base.spark.parts import TABLE, part_of
-from corollary.lang.program import Program
+from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.rdf.files import SUFFIXES, File, format_of
 from corollary.rdf.splits import LINES, Part, Split, splits_of
 
@@ -97,7 +97,7 @@ def classify_sources(
 def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path, None]) -> None:
     if format_of(path) is not None:
         local.setdefault(path)
-    elif path.suffix == ".dl":
+    elif path.suffix in PROGRAM_SUFFIXES:
         program = Program.load(path)
         if program.facts:
             dictionary = Dictionary()
@@ -112,7 +112,7 @@ def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path,
         raise InvalidInput(
             "E341",
             f"{path} is neither rules, nor RDF, nor a table of facts",
-            "the name must end in .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
+            "the name must end in .dl, .srl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
             file=str(path),
         )
 
