@@ -49,7 +49,8 @@ MEANINGS = [
     ("RULE { } WHERE { ?x :p ?y }", ""),
     ("VERSION '1.2' PREFIX e: <http://example/> BASE <http://example/x/y> DATA { <a> e:p <../b> }",
      "[<http://example/x/a>, :p, :b] ."),
-    ("# comment\nRULE :name { ?x :q ?y } WHERE { ?x :p ?y } # RULE { }", "[?x,:q,?y] :- [?x,:p,?y]."),
+    ("# comment\nRULE :name { ?x :q ?y } WHERE { ?x :p ?y } # RULE { }",
+     "[?x, :q, ?y] :- [?x, :p, ?y] ."),
 ]  # fmt: skip
 
 

@@ -97,6 +97,7 @@ class DataReader:
         prefixes: Mapping[str, str],
         arities: Mapping[str, int],
         declarations: Declarations = NO_DECLARATIONS,
+        **options: Unpack[ReadOptions],
     ) -> None:
         self.dictionary = dictionary
         self.prefixes = dict(prefixes)
@@ -105,7 +106,7 @@ class DataReader:
         self.skipped = 0  # malformed RDF statements, and rows that do not fit their declaration
         self.samples: tuple[Skipped, ...] = ()
         self.notices = Notices()  # notices about the input, which the commit turns into warnings
-        self._options: ReadOptions = {}
+        self._options: ReadOptions = options
 
     def facts(self, data: object, relation: str | None = None) -> Tables:
         """Read facts in any form except files."""

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import get_args
 
@@ -145,7 +144,7 @@ class Declarations:
         """Collect declarations; repeated ones count once."""
         relations = {one.name: one for one in statements if isinstance(one, Relation)}
         return cls(
-            MappingProxyType(relations),
+            relations,
             tuple(dict.fromkeys(one for one in statements if isinstance(one, Input))),
             tuple(dict.fromkeys(one for one in statements if isinstance(one, Output))),
         )
