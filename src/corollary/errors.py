@@ -141,6 +141,7 @@ WARNINGS: dict[str, str] = {
     "W104": "groups of an aggregate without a result",
     "W105": "first row of a table that looks like a header",
     "W107": "relation that nothing defines",
+    "W110": "computed value that flows back into its own recursion",
 }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from corollary.core.dictionary import Dictionary
 from corollary.lang.stratify import Predicate
@@ -138,6 +139,20 @@ class Condition:
 CompiledExpression = int | Constant | tuple[str, tuple["CompiledExpression", ...]]
 
 
+class AggregateFunction(NamedTuple):
+    """A function over the terms of a variable; if `distinct`, each term of a group counts once."""
+
+    name: str
+    variable: int
+    distinct: bool = False
+    separator: str = " "
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the result does not depend on the terms."""
+        return self.name == "count" and not self.distinct
+
+
 @dataclass(frozen=True)
 class Grouping:
     """An aggregate: the atoms (with variables of their own numbering), the group, the functions.
@@ -148,7 +163,7 @@ class Grouping:
 
     patterns: tuple[Pattern, ...]
     group: tuple[int, ...]
-    functions: tuple[tuple[str, int], ...]
+    functions: tuple[AggregateFunction, ...]
     outer: tuple[int, ...]
 
 
@@ -214,7 +229,10 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
         return Grouping(
             patterns,
             tuple(inner[variable] for variable in aggregate.group),
-            tuple((binding.function, inner[binding.argument]) for binding in aggregate.bindings),
+            tuple(
+                AggregateFunction(b.function, inner[b.argument], b.distinct, b.separator)
+                for b in aggregate.bindings
+            ),
             tuple(argument(variable, numbers) for variable in aggregate.variables()),
         )
 

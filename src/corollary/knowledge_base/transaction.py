@@ -15,7 +15,7 @@ import pyarrow as pa
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
-from corollary.core.notices import gathering
+from corollary.core.notices import gathering, note_growth
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, joined
 from corollary.errors import InvalidInput
@@ -209,6 +209,8 @@ class Transaction:
         )
         started = time.perf_counter()
         with gathering(reader.notices):
+            if self._rules is not state.program:
+                note_growth(self._rules)
             done = state.reasoner.update(requested)
         statistics = done.statistics
         assert statistics is not None, "an update has statistics"

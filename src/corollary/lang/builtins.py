@@ -487,7 +487,8 @@ def _average(values: Sequence[Value], separator: str) -> Value:
     return arithmetic("/", _sum(values, separator), len(values)) if values else 0
 
 
-def _concatenate(values: Sequence[Value], separator: str) -> Value:
+def concatenated(values: Sequence[Value], separator: str) -> str:
+    """The texts of values with a separator between them; `Fault` for a blank node."""
     texts = [text_of_value(value) for value in values]
     check_length(sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1))
     return separator.join(texts)
@@ -497,5 +498,5 @@ def _concatenate(values: Sequence[Value], separator: str) -> Value:
 AGGREGATES: dict[str, Callable[[Sequence[Value], str], Value]] = {
     "SUM": _sum,
     "AVG": _average,
-    "GROUP_CONCAT": _concatenate,
+    "GROUP_CONCAT": concatenated,
 }

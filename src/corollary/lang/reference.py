@@ -94,15 +94,17 @@ def groups(aggregate: syntax.Aggregate, known: set[Atom]) -> Iterator[Substituti
     for key, rows in members.items():
         row: dict[Variable, Any] = dict(zip(aggregate.group, key, strict=True))
         for b in aggregate.bindings:
-            terms = sorted((s[b.argument] for s in rows), key=Printer().term)
-            row[b.result] = combine(b, list(dict.fromkeys(terms)) if b.distinct else terms)
+            terms = [s[b.argument] for s in rows]
+            terms = list(dict.fromkeys(terms)) if b.distinct else terms
+            row[b.result] = combine(b.function, terms, b.separator)
         if None not in row.values():
             yield row
 
 
-def combine(binding: syntax.Binding, terms: list[Constant]) -> Constant | None:
+def combine(function: str, terms: list[Constant], separator: str = " ") -> Constant | None:
     """An aggregate function over the multiset of terms of one group; None: no value."""
-    match binding.function:
+    terms = sorted(terms, key=Printer().term)
+    match function:
         case "count":
             return literal_of(len(terms))
         case "sample":
@@ -110,8 +112,8 @@ def combine(binding: syntax.Binding, terms: list[Constant]) -> Constant | None:
         case "group_concat":
             if any(isinstance(t, syntax.BlankNode) for t in terms):
                 return None
-            return syntax.Literal(binding.separator.join(map(text_of_value, terms)))
-        case "min" | "max" as function:
+            return syntax.Literal(separator.join(map(text_of_value, terms)))
+        case "min" | "max":
             keys: list[Any] = list(map(ordering, terms))
             if None in keys or len({space for space, _ in keys}) > 1:
                 return None
@@ -121,6 +123,6 @@ def combine(binding: syntax.Binding, terms: list[Constant]) -> Constant | None:
     if set(map(kind_of, values)) != {"number"}:
         return None
     total = sum_of(values)
-    if binding.function == "avg":
+    if function == "avg":
         total = total / len(terms) if isinstance(total, float) else Fraction(total) / len(terms)
     return literal_of(total)
