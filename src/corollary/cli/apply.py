@@ -27,8 +27,8 @@ from corollary.errors import (
     OperationFailed,
     Source,
 )
-from corollary.files.facts import Table
-from corollary.knowledge_base.folders import read_folder
+from corollary.files.tables import Table
+from corollary.knowledge_base.folders import read_folder, read_inputs
 from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -194,12 +194,11 @@ def apply(options: argparse.Namespace) -> None:
         program = Program.load(options.program)
         commits = parse_script(Source.read(options.updates), program)
         notices = Notices()
-        tables = []
-        if options.facts:
-            with gathering(notices):
-                tables = read_folder(
-                    options.facts, program, limit_input_bytes=options.limit_input_bytes
-                )
+        limit = options.limit_input_bytes
+        with gathering(notices):
+            tables = read_inputs(program, limit_input_bytes=limit)
+            if options.facts:
+                tables += read_folder(options.facts, program, limit_input_bytes=limit)
         if options.compare:
             _compare(program, commits, tables, options, progress)
             return

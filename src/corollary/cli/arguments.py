@@ -54,7 +54,7 @@ def add_version(parser: Parser) -> None:
 
 def add_sources(parser: Parser, before: str = "") -> None:
     """Add the argument for files of any kind."""
-    files = "RDF files, .dl files, tables of facts, folders and patterns"
+    files = "RDF files, .dl and .srl files, tables of facts, folders and patterns"
     parser.add_argument("sources", nargs="+", metavar="FILE", help=before + files)
 
 
@@ -174,13 +174,13 @@ def add_rules(parser: Parser, default: str | None = None) -> None:
     from corollary.knowledge_base.rules import NO_RULES  # loads the engines
     from corollary.rdf.rulesets import RULE_SETS
 
-    default = default or f"{OWL_RL}, or {NO_RULES} if a FILE is a .dl file"
+    default = default or f"{OWL_RL}, or {NO_RULES} if a FILE is a .dl or .srl file"
     parser.add_argument(
         "--rules",
         action="append",
         metavar="NAME|FILE",
-        help=f"a rule set ({', '.join((*RULE_SETS, NO_RULES))}) or a .dl file; may be given several"
-        f" times (default: {default})",
+        help=f"a rule set ({', '.join((*RULE_SETS, NO_RULES))}) or a .dl or .srl file; may be given"
+        f" several times (default: {default})",
     )
     add_on_error(parser)
 
@@ -188,8 +188,9 @@ def add_rules(parser: Parser, default: str | None = None) -> None:
 def rules_of(options: argparse.Namespace) -> Sequence[str]:
     """Return the rules named by `--rules`, or the default for the sources."""
     from corollary.knowledge_base.rules import NO_RULES
+    from corollary.lang.program import PROGRAM_SUFFIXES
 
-    has_program = any(source.endswith(".dl") for source in options.sources)
+    has_program = any(source.endswith(PROGRAM_SUFFIXES) for source in options.sources)
     return options.rules or [NO_RULES if has_program else OWL_RL]
 
 

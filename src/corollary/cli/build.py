@@ -18,6 +18,7 @@ from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.persistence import save_state
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.stores import refuse_occupied
+from corollary.lang.program import PROGRAM_SUFFIXES
 from corollary.store.layout import MODES
 
 _STAGES = ("session", "parse", "encode", "terms", "materialize", "commit")  # on Spark
@@ -104,7 +105,8 @@ def _on_spark(options: argparse.Namespace, rules: Sequence[str]) -> Report:
 def _in_process(options: argparse.Namespace, rules: Sequence[str], progress: Progress) -> Report:
     clock = Clock()
     if options.materialize:  # patterns may use relations of the files, so read these first
-        rules = [*rules, *(source for source in options.sources if source.endswith(".dl"))]
+        programs = (name for name in options.sources if name.endswith(PROGRAM_SUFFIXES))
+        rules = [*rules, *programs]
     kb, loaded = load_files(options, rules, options.sources, progress)
     clock.lap("read")
     clock.move("materialize", loaded.statistics.seconds["update"])

@@ -47,8 +47,8 @@ def add_arguments(parser: arguments.Parser) -> None:
     for flag, what in (
         ("--insert", "files with facts that become explicit"),
         ("--delete", "files with facts that are no longer explicit"),
-        ("--add-rules", ".dl files with rules to add"),
-        ("--remove-rules", ".dl files with rules to remove"),
+        ("--add-rules", ".dl and .srl files with rules to add"),
+        ("--remove-rules", ".dl and .srl files with rules to remove"),
         ("--patch", "RDF Patch files: each transaction is a commit of its own"),
     ):
         parser.add_argument(flag, action="extend", nargs="+", default=[], metavar="FILE", help=what)

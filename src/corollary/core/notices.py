@@ -20,6 +20,7 @@ _HINTS = {
     "W102": "load the imported documents too",
     "W103": "no effect with these rules",
     "W104": "a value of another type than the others leaves its group without a result",
+    "W107": "state facts, name a file by @input, or give a folder by --facts",
     "W105": "it was read as a fact: delete the row if it names the columns",
     "W110": "it may never end: compare the value with a limit in a FILTER, or limit the facts",
 }
@@ -92,6 +93,7 @@ def _message(code: str, found: Notice) -> str:
         "W103": ("axiom is read by no rule", "axioms are read by no rule"),
         "W104": ("group of an aggregate has no result", "groups of aggregates have no result"),
         "W105": ("table begins with what looks", "tables begin with what looks"),
+        "W107": ("relation has neither rules nor facts", "relations have neither rules nor facts"),
         "W110": (
             "computed value flows back into its own recursion",
             "computed values flow back into their own recursion",

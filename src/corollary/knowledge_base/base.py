@@ -13,14 +13,14 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, Facts
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
-from corollary.core.tables import encode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.fact_forms import FactForm
+from corollary.knowledge_base.folders import read_inputs
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
-from corollary.knowledge_base.results import relation_table, split
+from corollary.knowledge_base.results import native_table, relation_table, split
 from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.knowledge_base.surface import TripleSurface, program_of, query_text
@@ -28,7 +28,7 @@ from corollary.knowledge_base.transaction import LoadFrom, Transaction, Transact
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
-from corollary.reasoning.engines import ENGINES, make_engine
+from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.check_report import CheckReport
@@ -122,7 +122,7 @@ class KnowledgeBase(TripleSurface):
             equality=equality,
             materialize=tuple(patterns),
         )
-        facts = encode(program.facts, dictionary)
+        facts = encoded(program, read_inputs(program), dictionary)
         with gathering(Notices()) as notices:
             self.state = KnowledgeState.derive(program, embedded.facts(facts), embedded, settings)
         note_axioms([(True, facts)], program, None, dictionary, notices)
@@ -238,9 +238,10 @@ class KnowledgeBase(TripleSurface):
         """Insert facts from files, folders and tables in one transaction.
 
         A source is a path or a glob pattern: of a `.dl` file (whose rules are added too), an RDF
-        file, a table `<relation>.facts`, `.csv`, `.parquet` or `.arrow`, or a folder of such files;
-        or an Arrow, pandas or Polars table, or an rdflib graph. Without `relation`, a table has the
-        columns subject, predicate and object. RDF statements that cannot be parsed are an error;
+        file, a table `<relation>.facts`, `.csv`, `.jsonl`, `.parquet` or `.arrow`, or a folder of
+        such files; or an Arrow, pandas or Polars table, an rdflib graph, or a dictionary of tables
+        by relation. Without `relation`, a table has the columns subject, predicate and object. RDF
+        statements that cannot be parsed, and rows that do not fit their declaration, are an error;
         with `on_error="skip"` they are omitted and reported by the changes (`skipped`, `samples`).
         `limit_input_bytes` bounds the bytes of each file after decompression.
         """
@@ -300,8 +301,10 @@ class KnowledgeBase(TripleSurface):
 
     @property
     def program(self) -> Program:
-        """The current rules and axioms."""
-        return self.state.program
+        """The current rules and axioms, with the declarations of columns."""
+        program = self.state.program
+        columns = self.state.declarations.columns_only()
+        return replace(program, declarations=columns) if columns else program
 
     @property
     def specialized(self) -> Program:
@@ -323,25 +326,33 @@ class KnowledgeBase(TripleSurface):
         """The prefixes of the program and of loaded data, and the well-known ones."""
         return self.state.all_prefixes
 
-    def facts(self, pattern: FactForm) -> pa.Table:
+    def facts(self, pattern: FactForm, *, native: bool | None = None) -> pa.Table:
         """Return the facts of a relation, or the facts that match an atom, explicit ones first.
 
-        The columns are `arg0`, `arg1`, … (for triples `subject`, `predicate` and `object`) and
-        `explicit`. Terms are formatted like the cells of facts files: `3` is a number, `"3"` a
-        string.
+        The columns of a declared relation have their declared names and types. Those of others are
+        `arg0`, `arg1`, … (for triples `subject`, `predicate` and `object`), and terms are formatted
+        like the cells of facts files: `3` is a number, `"3"` a string. With `native=True`, columns
+        whose terms have one type have this type; with `native=False`, all terms are formatted. The
+        last column is `explicit`.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .")
         >>> kb.facts("q").to_pydict()
         {'arg0': ['1', '2'], 'explicit': [False, False]}
         >>> kb.facts("p(?x, b)").to_pydict()
         {'arg0': ['2'], 'arg1': ['b'], 'explicit': [True]}
+        >>> kb.facts("q", native=True).to_pydict()
+        {'arg0': [1, 2], 'explicit': [False, False]}
         """
         atom = self.state.pattern(pattern)
         reasoner = self.state.reasoner
         explicit, derived = split(reasoner.match(atom), reasoner.explicit)
         names: tuple[str, ...] = TRIPLE_COLUMNS
+        declared = self.state.declarations.relations.get(atom.relation)
         if atom.relation != TRIPLE:
             names = tuple(f"arg{number}" for number in range(len(atom.terms)))
+            names = names if declared is None else declared.names
+        if native or (native is None and declared is not None):
+            return native_table(explicit, derived, names, self.state.dictionary, declared)
         return relation_table(explicit, derived, names, self.state.dictionary)
 
     def query(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:

@@ -341,6 +341,7 @@ class Transaction:
         state.version = version if state.store is None else state.store.version
         state.axioms, state.last_update = axioms, statistics
         state.prefixes, state.arities = reader.prefixes, reader.arities
+        state.declarations = reader.declarations
         if state.queries is not None:
             state.queries.changed(done)
         note_axioms(requests, self._rules, before, state.dictionary, reader.notices)
@@ -473,6 +474,7 @@ class Transaction:
                 axioms.program(reasoner.program),
                 axiom_texts(axioms.asserted),
                 self._reader.prefixes,
+                self._reader.declarations,
                 done.statistics,
                 message=self._message,
                 batch=self._batch,

@@ -7,10 +7,13 @@ file. `validate` checks what needs the whole program: arities, safety, strata.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from corollary.errors import InvalidProgram, Source, nearest
+from corollary.lang import parse_declarations
+from corollary.lang.declarations import Input, Output, Relation
 from corollary.lang.expression_parser import MAX_NESTING, PRECEDENCE, ExpressionParser
+from corollary.lang.lexer import Token
 from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
     FALSE,
@@ -35,6 +38,8 @@ from corollary.lang.term_parser import SHOWN_CHARACTERS, WELL_KNOWN_PREFIXES, Mi
 __all__ = ["MAX_NESTING", "WELL_KNOWN_PREFIXES", "Mistake", "Parser", "parse_atom"]
 
 _LEXICAL = ("E102", "E108")
+# Tokens with which a condition may begin, and no atom that a sign follows.
+_CONDITIONS = ("variable", "integer", "decimal", "double", "string")
 
 T = TypeVar("T")
 
@@ -46,6 +51,10 @@ class Parser(ExpressionParser):
     >>> [rule.head.relation for rule in parser.statements()]
     ['p']
     """
+
+    def __init__(self, source: Source, prefixes: dict[str, str] | None = None) -> None:
+        super().__init__(source, prefixes)
+        self.declarations: list[Relation | Input | Output] = []
 
     # -- statements --------------------------------------------------------------------------
 
@@ -123,6 +132,12 @@ class Parser(ExpressionParser):
             if not self._accept(".") and is_tag:
                 self._unexpected("'.'")
             return []
+        if token.kind == "tag" and token.text in parse_declarations.TAGS:
+            self.declarations.append(parse_declarations.read_declaration(self))
+            return []
+        if parse_declarations.is_directive(self):
+            parse_declarations.skip_directive(self)
+            return []
         return self.rules()
 
     def _prefix_declaration(self) -> None:
@@ -163,7 +178,16 @@ class Parser(ExpressionParser):
             return Negation(atom, self._span(token.start, self._end))
         elif token.kind == "!":
             self._fail("E101", "'!' cannot begin an atom", token, "negation is written NOT p(?x)")
+        elif token.kind in _CONDITIONS and self._next.kind in PRECEDENCE:
+            self._fail_condition(token)
         return self._atom()
+
+    def _fail_condition(self, start: Token) -> NoReturn:
+        """A condition that stands where an atom should."""
+        self._expression(1, 0)
+        span = self._span(start.start, self._end)
+        hint = f"write FILTER({span.text})"
+        self._fail("E121", "a condition stands inside FILTER(…)", span, hint)
 
     def _atom(self) -> Atom:
         token = self._token

@@ -53,11 +53,14 @@ class TermParser:
         self._unknown: set[str] = set()  # undeclared prefixes, each reported once
         self._anonymous: set[str] = set()  # the names of the variables that are written `_`
         self._underscores: str | None = None  # what these names begin with
-        self._tokens = tokenize(source, self.problems)
+        self._tokens = self._tokenize()
         self._next = next(self._tokens)
         self._token = self._next
         self._end = 0  # where the last consumed token ended
         self._advance()
+
+    def _tokenize(self) -> Iterator[Token]:
+        return tokenize(self.source, self.problems)
 
     # -- terms -------------------------------------------------------------------------------
 
@@ -122,7 +125,8 @@ class TermParser:
 
     def _string(self) -> Literal:
         token = self._advance()
-        text = self._unescape(token, token.text[1:-1])
+        quotes = 3 if token.text.startswith(('"""', "'''")) else 1
+        text = self._unescape(token, token.text[quotes:-quotes])
         if self._token.kind == "tag" and self._token.start == token.end:
             language = self._advance().text[1:]
             return Literal(text, RDF + "langString", language)

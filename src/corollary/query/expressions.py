@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from corollary.errors import InvalidInput
 from corollary.lang import builtins, forms
 from corollary.lang.forms import Function, Row, input_at
+from corollary.lang.iris import resolve
 from corollary.lang.operands import Value, number, truth
 from corollary.lang.syntax import IRI, BlankNode, Constant, Literal, Variable
 from corollary.lang.xsd import DATE_TIME
 from corollary.query.syntax.algebra import Expr, Node
-from corollary.query.syntax.terms import resolve
 
 Input = str | Node  # the name of a variable, an EXISTS, or ROW
 

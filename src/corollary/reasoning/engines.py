@@ -9,7 +9,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine
 from corollary.core.tables import Tables, encode, joined, narrow
 from corollary.errors import OperationFailed
-from corollary.files.facts import Table
+from corollary.files.tables import Table
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE

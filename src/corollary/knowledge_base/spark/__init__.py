@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from corollary.errors import OperationFailed
 from corollary.knowledge_base.rules import Rules
@@ -90,22 +90,51 @@ def update(
     return updating.update(place, request, Options(**cast("PipelineOptions", options)))
 
 
+@overload
 def materialize(
     frame: DataFrame,
     program: Program | Rules | Iterable[Rules],
     *,
     on_error: OnError = "fail",
     on_progress: OnProgress | None = None,
-) -> DataFrame:
+) -> DataFrame: ...
+
+
+@overload
+def materialize(
+    frame: Mapping[str, DataFrame],
+    program: Program | Rules | Iterable[Rules],
+    *,
+    on_error: OnError = "fail",
+    on_progress: OnProgress | None = None,
+) -> dict[str, DataFrame]: ...
+
+
+def materialize(
+    frame: DataFrame | Mapping[str, DataFrame],
+    program: Program | Rules | Iterable[Rules],
+    *,
+    on_error: OnError = "fail",
+    on_progress: OnProgress | None = None,
+) -> DataFrame | dict[str, DataFrame]:
     """Materialize the facts of a DataFrame: return them and all their consequences.
 
     The columns are subject, predicate and object, or predicate (the name of a relation), arg0,
     arg1, …; the result has the same columns and `explicit`. Terms of triples are in the syntax of
     N-Triples, cells of relations in that of facts files.
+
+    A dictionary of DataFrames by relation returns one for each derived relation, or for those that
+    the program names by `@output`. Columns that `@relation` declares are matched by name, and have
+    their declared names and types; an integer is a `bigint`, a decimal a `decimal(38, 18)`, and a
+    dateTime a `timestamp`. Other columns are `arg0`, `arg1`, … with cells.
+
+        spark.materialize({"edge": edges}, Program.load("paths.dl"))["path"].show()
     """
     with _explain_missing():
         from corollary.knowledge_base.spark import pipeline
-    options = Options(session=frame.sparkSession, on_error=on_error, on_progress=on_progress)
+    one = next(iter(frame.values()), None) if isinstance(frame, Mapping) else frame
+    session = None if one is None else one.sparkSession
+    options = Options(session=session, on_error=on_error, on_progress=on_progress)
     return pipeline.materialize(frame, program, options)
 
 

@@ -90,7 +90,10 @@ class Operation:
     ) -> Loaded:
         """Parse and encode sources; `known` is the terms table of a store and its next id."""
         options = self.options
-        reader = SourceReader(options.on_error, keep_labels, options.limit_input_bytes, arities)
+        declarations = program.declarations.columns_only()
+        reader = SourceReader(
+            options.on_error, keep_labels, options.limit_input_bytes, arities, declarations
+        )
         return load(self, (inserted, deleted), program, reader, known)
 
     def add_terms(self, writer: Writer, loaded: Loaded) -> DataFrame:
