@@ -284,14 +284,16 @@ class KnowledgeBase:
             names = tuple(f"arg{number}" for number in range(len(atom.terms)))
         return relation_table(explicit, derived, names, self.state.dictionary)
 
-    def query(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:
+    def query(
+        self, text: str, *, name: str = "<query>", limit_rows: int | None = None
+    ) -> Solutions | TripleTable | bool:
         """Answer a SPARQL 1.1 query over all triples, explicit and derived.
 
         SELECT returns `Solutions`, CONSTRUCT and DESCRIBE return a `TripleTable`: tables with terms
         in N-Triples syntax. ASK returns a bool. The prefixes of the knowledge base need no
         declaration. Facts of plain relations are not triples, so SPARQL does not see them; instead
         the query can be an atom, such as `path(1, ?y)`, which binds its variables. Error messages
-        refer to the query text as `name`.
+        refer to the query text as `name`. An answer of more than `limit_rows` rows is an error.
 
         >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
         >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
@@ -300,8 +302,8 @@ class KnowledgeBase:
         False
         """
         if is_pattern(text):
-            return match(self.state, self.state.pattern(text))
-        return self.state.query_engine().query(text, self.prefixes, name)
+            return match(self.state, self.state.pattern(text), limit_rows)
+        return self.state.query_engine().query(text, self.prefixes, name, limit_rows)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:
         """Return the SQL that answers a query, and its execution plan.
