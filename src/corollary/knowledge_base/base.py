@@ -21,7 +21,7 @@ from corollary.knowledge_base.inconsistencies import Inconsistency, prove_exampl
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
 from corollary.knowledge_base.results import relation_table, split
 from corollary.knowledge_base.state import KnowledgeState, Settings
-from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.knowledge_base.transaction import LoadFrom, Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
@@ -132,13 +132,14 @@ class KnowledgeBase:
         specialize: bool | None = None,
         threads: int = 1,
         limit_memory: int | None = None,
+        write_cache: bool = True,
     ) -> KnowledgeBase:
         """Open a store at its newest version, or at an older one, which is read-only.
 
         `path` is a folder or an address such as `s3://bucket/univ.store`, whose `storage_options`
         complete the environment. Nothing is derived, and facts are loaded on first use. Each
         transaction is a commit: when its block ends, the store contains all of its changes, or
-        none if it failed.
+        none if it failed. Unless `write_cache`, opening writes nothing into the folder.
 
         >>> import tempfile
         >>> store = tempfile.mkdtemp() + "/paths"
@@ -164,6 +165,7 @@ class KnowledgeBase:
             settings=Settings(algorithm=algorithm, modules=modules, specialize=specialize),
             threads=threads,
             limit_memory=limit_memory,
+            write_cache=write_cache,
         )
         return kb
 
@@ -234,6 +236,24 @@ class KnowledgeBase:
         """
         with self.transaction() as tx:
             tx.load(*sources, relation=relation, **options)
+        return tx.changes
+
+    def update(
+        self, text: str, *, message: str = "", load: LoadFrom = "files", name: str = "<update>"
+    ) -> TransactionChanges:
+        """Execute a SPARQL 1.1 Update request as one transaction; see `Transaction.update`.
+
+        >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
+        >>> print(
+        ...     kb.update("DELETE { ?x <knows> <b> } INSERT { ?x <knows> <c> } WHERE { ?x ?p <b> }")
+        ... )
+        + [<a>, <knows>, <c>]
+        + [<c>, <knows>, <a>]
+        - [<a>, <knows>, <b>]
+        - [<b>, <knows>, <a>]
+        """
+        with self.transaction(message=message) as tx:
+            tx.update(text, load=load, name=name)
         return tx.changes
 
     # -- reading -----------------------------------------------------------------------------------
