@@ -7,13 +7,21 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from corollary.errors import InvalidInput
-from corollary.service import sparql
-from corollary.service.exchange import FORM, Exchange, json_response
+from corollary.service import graph_store, sparql
+from corollary.service.exchange import FORM, Exchange, json_response, unsupported_media
 from corollary.service.live import Answers, Changes
-from corollary.service.operations import VERSION, Operation, Parameter
+from corollary.service.negotiation import GRAPH_TYPES
+from corollary.service.operations import MESSAGE, VERSION, Operation, Parameter
 
 _MOST_TRIPLES = 100_000
 _JSON_TEXT = {"type": "string"}
+CHANGES = ("insert", "delete", "add_rules", "remove_rules", "update")
+_CHANGES_SCHEMA = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in CHANGES},
+    "additionalProperties": False,
+}
+_DEFAULT = Parameter("default", "the default graph", required=True, choices=("",))
 _FACT = Parameter(
     "fact",
     "a fact in the rule language, such as [:ann, a, :Person] or path(1, 2)",
@@ -104,6 +112,43 @@ async def status(exchange: Exchange) -> Response:
     return await _run(exchange, "status", triples=triples, version=exchange.value("version"))
 
 
+# -- changes ---------------------------------------------------------------------------------------
+
+
+async def preview(exchange: Exchange) -> Response:
+    """Show what changes would follow; nothing is committed."""
+    return await _run(exchange, "preview", changes=_changes(await exchange.json()))
+
+
+async def transact(exchange: Exchange) -> Response:
+    """Commit changes of facts and rules as one version."""
+    changes = _changes(await exchange.json())
+    if changes.keys() & {"add_rules", "remove_rules"}:
+        exchange.require("admin")
+    return await exchange.commit("transact", changes=changes)
+
+
+def _changes(body: dict[str, Any]) -> dict[str, str]:
+    for name, text in body.items():
+        if name not in CHANGES:
+            raise InvalidInput("E600", "unknown kind of change", f"there are {', '.join(CHANGES)}")
+        if not isinstance(text, str):
+            raise InvalidInput("E600", f"the value of {name} is not a text")
+    return body
+
+
+async def add_rules(exchange: Exchange) -> Response:
+    """Add rules."""
+    if exchange.media_type != "text/plain":
+        raise unsupported_media(exchange.media_type, ("text/plain",))
+    return await exchange.commit("transact", changes={"add_rules": await exchange.text()})
+
+
+async def remove_rules(exchange: Exchange) -> Response:
+    """Remove rules."""
+    return await exchange.commit("transact", changes={"remove_rules": exchange.value("rule")})
+
+
 # -- feeds -----------------------------------------------------------------------------------------
 
 
@@ -168,7 +213,7 @@ OPERATIONS = (
         "/sparql",
         "answer a SPARQL query, or execute a SPARQL update",
         sparql.post,
-        parameters=(VERSION,),
+        parameters=(VERSION, MESSAGE),
         bodies={
             FORM: sparql.QUERY_FORM,
             sparql.QUERY_TYPE: _JSON_TEXT,
@@ -230,6 +275,90 @@ OPERATIONS = (
         rules,
         parameters=(Parameter("mentions", "an IRI that the rules mention"), VERSION),
         errors=(400, 404, 503),
+    ),
+    Operation(
+        "POST",
+        "/rules",
+        "add rules",
+        add_rules,
+        role="admin",
+        parameters=(MESSAGE,),
+        bodies={"text/plain": _JSON_TEXT},
+        errors=(400, 409, 413, 415, 503),
+    ),
+    Operation(
+        "DELETE",
+        "/rules",
+        "remove rules",
+        remove_rules,
+        role="admin",
+        parameters=(
+            Parameter("rule", "the text of one or more rules", required=True),
+            MESSAGE,
+        ),
+        errors=(400, 409, 503),
+    ),
+    Operation(
+        "POST",
+        "/preview",
+        "show what changes of facts and rules would entail; commits nothing",
+        preview,
+        bodies={"application/json": _CHANGES_SCHEMA},
+        errors=(400, 413, 415, 503),
+    ),
+    Operation(
+        "POST",
+        "/transaction",
+        "commit changes of facts and rules as one version",
+        transact,
+        role="write",
+        parameters=(MESSAGE,),
+        bodies={"application/json": _CHANGES_SCHEMA},
+        errors=(400, 409, 413, 415, 503),
+    ),
+    Operation(
+        "GET",
+        "/graph",
+        "all triples of the default graph",
+        graph_store.get,
+        parameters=(_DEFAULT, VERSION),
+        responses=tuple(GRAPH_TYPES),
+        errors=(400, 404, 406, 413, 503),
+    ),
+    Operation(
+        "PUT",
+        "/graph",
+        "replace the explicit triples of the default graph",
+        graph_store.put,
+        role="write",
+        parameters=(_DEFAULT, MESSAGE),
+        bodies=graph_store.BODIES,
+        responses=(),
+        status=204,
+        errors=(400, 409, 413, 415, 503),
+    ),
+    Operation(
+        "POST",
+        "/graph",
+        "add triples to the default graph",
+        graph_store.post,
+        role="write",
+        parameters=(_DEFAULT, MESSAGE),
+        bodies=graph_store.BODIES,
+        responses=(),
+        status=204,
+        errors=(400, 409, 413, 415, 503),
+    ),
+    Operation(
+        "DELETE",
+        "/graph",
+        "delete the explicit triples of the default graph",
+        graph_store.delete,
+        role="write",
+        parameters=(_DEFAULT, MESSAGE),
+        responses=(),
+        status=204,
+        errors=(400, 409, 503),
     ),
     Operation(
         "GET",

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope
 
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.service.access import require
-from corollary.service.operations import Operation, Parameter
+from corollary.service.operations import MESSAGE, Operation, Parameter
 from corollary.service.tokens import Identity
 
 if TYPE_CHECKING:
@@ -182,6 +182,17 @@ class Exchange:
     async def run(self, job: str, **arguments: Any) -> Any:
         """Run a job; if the client goes away, the job is stopped."""
         return await self.while_connected(self.service.readers.run(job, **arguments))
+
+    async def commit(self, job: str, status: int = 200, **arguments: Any) -> Response:
+        """Run a job that commits. It goes on if the client goes away: it may be done already."""
+        service = self.service
+        message = self.parsed(MESSAGE) or f"by {self.identity.name}"
+        done = await self.while_connected(
+            service.writer.run(job, keep=True, message=message, **arguments)
+        )
+        service.seen(done["newest"])
+        headers = {"Corollary-Version": str(done.pop("newest"))}
+        return Response(None, 204, headers) if status == 204 else json_response(done, 200, headers)
 
     async def while_connected(self, work: Coroutine[Any, Any, R]) -> R:
         """Do some work until the client goes away."""

@@ -51,6 +51,7 @@ class Session:
     ) -> None:
         self.limits = limits
         self.newest = 0  # the newest version that the service knows
+        self.base: int | None = None  # the version that a commit changes
         self._store, self._options, self._threads = store, storage_options, threads
         self._current: KnowledgeBase | None = None
         self._older: OrderedDict[int, KnowledgeBase] = OrderedDict()
@@ -94,7 +95,12 @@ class Session:
 
     def outcome(self) -> str:
         """Describe what an interrupted job leaves behind."""
-        return "nothing was returned"
+        if self.base is None:
+            return "nothing was returned"
+        now = self.store().latest()
+        if now == self.base:
+            return f"nothing was committed, the store is still at version {now}"
+        return f"it was committed as version {now}"
 
     def _open(self, version: int | None) -> KnowledgeBase:
         return KnowledgeBase.open(
@@ -348,7 +354,7 @@ def change_json(change: str, fact: Atom, explicit: bool, printer: Printer) -> Js
     }
 
 
-JOBS: Mapping[str, Callable[..., Any]] = {
+JOBS: dict[str, Callable[..., Any]] = {
     job.__name__: job
     for job in (
         query,

@@ -27,6 +27,7 @@ class Parameter:
     default: int | None = None
     most: int | None = None  # of an integer
     choices: tuple[str, ...] = ()
+    longest: int | None = None  # characters
     example: str | None = None
 
     def parse(self, values: list[str]) -> str | int | None:
@@ -44,6 +45,10 @@ class Parameter:
         [text] = values
         if self.kind == "integer":
             return self._number(text)
+        if self.longest is not None and len(text) > self.longest:
+            raise InvalidInput(
+                "E600", f"the parameter {self.name} has more than {self.longest} characters"
+            )
         if self.choices and text not in self.choices:
             raise InvalidInput(
                 "E600",
@@ -65,6 +70,8 @@ class Parameter:
         schema: dict[str, Any] = {"type": self.kind}
         if self.kind == "integer":
             schema |= {"minimum": 0, "maximum": 2**53 if self.most is None else self.most}
+        if self.longest is not None:
+            schema["maxLength"] = self.longest
         if self.default is not None:
             schema["default"] = self.default
         if self.choices:
@@ -89,5 +96,6 @@ class Operation:
     errors: tuple[int, ...] = (400, 503)
 
 
+MESSAGE = Parameter("message", "why, for the log", longest=500)
 VERSION = Parameter("version", "an older version of the store", kind="integer")
 COMMON_ERRORS = (401, 403, 429, 500, 503)

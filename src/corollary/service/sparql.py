@@ -88,7 +88,8 @@ async def _answer(exchange: Exchange, fields: Fields, text: str | None = None) -
 
 async def _update(exchange: Exchange, fields: Fields, text: str) -> Response:
     exchange.require("write")
-    raise InvalidInput("E561", "SPARQL Update is not supported by this version")
+    _refuse_datasets(fields, "using-graph-uri", "using-named-graph-uri")
+    return await exchange.commit("update", text=text)
 
 
 def _refuse_datasets(fields: Fields, *names: str) -> None:

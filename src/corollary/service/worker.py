@@ -18,12 +18,13 @@ from types import FrameType
 from typing import Any
 
 from corollary.errors import CorollaryError, CorollaryWarning, LimitReached, OperationFailed
-from corollary.service.jobs import JOBS, Session
+from corollary.service.jobs import Session
+from corollary.service.writing import ALL_JOBS
 
 
 @dataclass(frozen=True)
 class Job:
-    """A function of `JOBS` with its arguments."""
+    """A function of `ALL_JOBS` with its arguments."""
 
     number: int  # unique in the service
     name: str
@@ -100,8 +101,8 @@ def _run(session: Session, job: Job, signals: _Signals) -> Reply:
     try:
         try:
             signals.start(job)
-            session.newest = job.newest
-            return Reply(JOBS[job.name](session, **job.arguments))
+            session.newest, session.base = job.newest, None
+            return Reply(ALL_JOBS[job.name](session, **job.arguments))
         finally:
             signals.end()
     except CorollaryError as error:
