@@ -89,6 +89,7 @@ CODES: dict[str, str] = {
     "E511": "invalid name of a relation",
     "E512": "object store that does not serve a request",
     "E513": "invalid setting of a remote store",
+    "E514": "version that cannot be reverted",
     "E540": "failed stage on Spark",
     "E541": "source that does not exist",
     "E542": "no space left on a disk of the cluster",

@@ -25,6 +25,7 @@ COMMANDS = {
     "apply": "replay a script of changes of facts and rules",
     "build": "build a store from files and their consequences",
     "update": "change the facts and rules of a store",
+    "revert": "undo a version of a store, or bring one back",
     "query": "answer a SPARQL query",
     "explain": "prove a fact of a store",
     "check": "find inconsistencies, each with its proof",

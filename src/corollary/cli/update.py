@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,15 @@ def add_arguments(parser: arguments.Parser) -> None:
     )
     arguments.add_algorithm(parser, "the maintenance algorithm")
     arguments.add_spark(parser, "columnar")
+    add_commit(parser)
+    arguments.add_on_error(parser)
+    arguments.add_resources(parser)
+    arguments.add_output(parser)
+    parser.set_defaults(command=update)
+
+
+def add_commit(parser: arguments.Parser) -> None:
+    """Add the arguments of all commands that commit one update."""
     parser.add_argument(
         "--changes",
         metavar="FILE",
@@ -74,7 +84,6 @@ def add_arguments(parser: arguments.Parser) -> None:
         action="store_true",
         help="print what would change, and the contradictions that would arise; commit nothing",
     )
-    arguments.add_on_error(parser)
     arguments.add_message(parser)
     parser.add_argument(
         "--retries",
@@ -83,9 +92,6 @@ def add_arguments(parser: arguments.Parser) -> None:
         metavar="N",
         help="how often to retry if another writer committed first (default: 5)",
     )
-    arguments.add_resources(parser)
-    arguments.add_output(parser)
-    parser.set_defaults(command=update)
 
 
 def update(options: argparse.Namespace) -> None:
@@ -113,6 +119,14 @@ def update(options: argparse.Namespace) -> None:
         raise InvalidInput("E313", f"--dry-run excludes {flag}", "leave one of them out")
     if has_request:
         options.sparql = _request(options.sparql)
+    run(options, partial(_fill, options))
+
+
+Fill = Callable[[KnowledgeBase, Transaction], None]  # requests the changes of a command
+
+
+def run(options: argparse.Namespace, fill: Fill) -> None:
+    """Commit, or preview, the changes of a command, and report."""
     store = Store.open(arguments.place_of(options))
     progress = Progress.of(options)
     progress.outcome = stored_outcome(store.path)
@@ -124,7 +138,7 @@ def update(options: argparse.Namespace) -> None:
             report = built = _on_spark(options)
             more = _show_changes(options, lambda: diff(store, before, built.version))
         else:
-            report, more = _retried(lambda: _in_process(options, store), options)
+            report, more = _retried(lambda: _in_process(options, store, fill), options)
     print_report(report, options, **more)
     print_skipped(report.skipped, report.samples)
 
@@ -188,18 +202,18 @@ def _on_spark(options: argparse.Namespace) -> Built:
         )
 
 
-def _in_process(options: argparse.Namespace, store: Store) -> _Outcome:
+def _in_process(options: argparse.Namespace, store: Store, fill: Fill) -> _Outcome:
     clock = Clock()
     refuse_too_large(store, options.limit_memory)
     kb = open_store(options, write_cache=not options.dry_run)
     since = kb.version
     clock.lap("open")
     if options.dry_run:
-        return _previewed(kb, options, clock)
+        return _previewed(kb, options, clock, fill)
     steps = Steps(quiet=options.quiet)
     inserted = deleted = 0
     committed: list[Committed] = []  # the last one, or all to show their changes
-    for changes in _applied(kb, options):
+    for changes in _applied(kb, options, fill):
         assert changes.committed is not None, "the knowledge base is in a store"
         if not options.changes:
             committed.clear()
@@ -225,10 +239,12 @@ def _in_process(options: argparse.Namespace, store: Store) -> _Outcome:
     return replace(report, inserted=inserted, deleted=deleted), more
 
 
-def _previewed(kb: KnowledgeBase, options: argparse.Namespace, clock: Clock) -> _Outcome:
+def _previewed(
+    kb: KnowledgeBase, options: argparse.Namespace, clock: Clock, fill: Fill
+) -> _Outcome:
     """Print the changes that would be committed, and the contradictions that would arise."""
     with kb.transaction() as tx:
-        _fill(tx, options)
+        fill(kb, tx)
         found = tx.preview()
         tx.rollback()
     clock.lap("update")
@@ -263,7 +279,9 @@ def _note_not_deleted(
     return facts
 
 
-def _applied(kb: KnowledgeBase, options: argparse.Namespace) -> Iterator[TransactionChanges]:
+def _applied(
+    kb: KnowledgeBase, options: argparse.Namespace, fill: Fill
+) -> Iterator[TransactionChanges]:
     """Apply the transactions of the command in order.
 
     Each transaction of a patch is a commit; commits before a mistake or a conflict persist.
@@ -273,11 +291,11 @@ def _applied(kb: KnowledgeBase, options: argparse.Namespace) -> Iterator[Transac
     if options.patch:
         return
     with kb.transaction(message=options.message) as tx:
-        _fill(tx, options)
+        fill(kb, tx)
     yield tx.changes
 
 
-def _fill(tx: Transaction, options: argparse.Namespace) -> None:
+def _fill(options: argparse.Namespace, kb: KnowledgeBase, tx: Transaction) -> None:
     """Request the changes of the command."""
     reading = read_options(options)
     if options.sparql is not None:

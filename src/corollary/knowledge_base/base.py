@@ -256,6 +256,36 @@ class KnowledgeBase:
             tx.update(text, load=load, name=name)
         return tx.changes
 
+    def revert(
+        self, version: int | None = None, *, to: int | None = None, message: str = ""
+    ) -> TransactionChanges:
+        """Commit the inverse of a version of the store, or bring one back with `to`.
+
+        Reverting a version undoes its changes of explicit facts, rules and axioms; what later
+        versions changed stays. With `to`, all explicit facts, rules and axioms are again those of
+        that version. Either is an update: nothing is derived from scratch, and no version is lost.
+
+        >>> import tempfile
+        >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
+        >>> _ = kb.save(tempfile.mkdtemp() + "/store")
+        >>> for fact in ("p(1) .", "p(2) ."):
+        ...     with kb.transaction() as tx:
+        ...         tx.insert(fact)
+        >>> print(kb.revert(2))
+        - p(1)
+        - q(1)
+        >>> print(kb.revert(to=2))
+        + p(1)
+        + q(1)
+        - p(2)
+        - q(2)
+        """
+        from corollary.knowledge_base.reverting import revert, revert_message  # loads the store
+
+        with self.transaction(message=message or revert_message(version, to)) as tx:
+            revert(tx, self.state, version, to)
+        return tx.changes
+
     # -- reading -----------------------------------------------------------------------------------
 
     @property

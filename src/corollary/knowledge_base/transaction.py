@@ -386,6 +386,11 @@ class Transaction:
         return self._state.dictionary
 
     @property
+    def program(self) -> Program:
+        """The rules and axioms with the changes so far."""
+        return self._rules
+
+    @property
     def prefixes(self) -> Mapping[str, str]:
         """The prefixes that texts may use."""
         return WELL_KNOWN_PREFIXES | self._reader.prefixes
