@@ -100,7 +100,9 @@ PROGRAM = """
 """
 
 
-@pytest.mark.parametrize("engine", [pytest.param("spark-large", marks=marks("spark-large"))])
+@pytest.mark.parametrize(
+    "engine", [pytest.param("spark-large", marks=[*marks("spark-large"), pytest.mark.long])]
+)
 def test_on_spark(engine: str) -> None:
     """Values and terms that no data has, by real tasks."""
     facts = " ".join(f"price(a{n}, {n}) ." for n in range(6)) + " tax(0.5) . step(0) ."
