@@ -15,7 +15,8 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize
 from corollary.lang.syntax import Atom, Variable
-from tests.algorithms.replay import replay, states
+from tests.algorithms.replay import Player, replay, states
+from tests.algorithms.test_explain import check_all
 from tests.computing import computing_program
 from tests.engines.factories import ENGINES, marks
 from tests.fuzz.streams import check
@@ -84,6 +85,16 @@ def test_knowledge_bases(seed: int) -> None:
         assert proof.fact == fact
         assert others[2].explain(fact).fact == fact
         assert printer.atom(fact) in str(proof)
+
+
+@settings(max_examples=6)
+@given(SEEDS)
+def test_proofs(seed: int) -> None:
+    """Every step of a proof is an instance of its rule, with the values that it computes."""
+    case = computing_stream(seed, 0)
+    [state] = states(case)
+    player = Player(ENGINES["columnar"], case.program, "auto")
+    check_all(player, state, sorted(state.facts - state.explicit, key=repr)[:6])
 
 
 def rows(kb: KnowledgeBase, pattern: Atom) -> list[str]:
