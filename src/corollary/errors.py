@@ -79,6 +79,8 @@ CODES: dict[str, str] = {
     "E341": "data in an unsupported form",
     "E343": "transaction that is already open or already closed",
     "E344": "unknown relation",
+    "E345": "argument of a wrong type",
+    "E346": "copy of a knowledge base",
     "E350": "value of another type than declared",
     "E351": "table without a declared column",
     "E352": "result of another type than declared",
@@ -108,6 +110,7 @@ CODES: dict[str, str] = {
     "E511": "invalid name of a relation",
     "E512": "object store that does not serve a request",
     "E513": "invalid setting of a remote store",
+    "E514": "version that cannot be reverted",
     "E540": "failed stage on Spark",
     "E541": "source that does not exist",
     "E542": "no space left on a disk of the cluster",
@@ -118,6 +121,10 @@ CODES: dict[str, str] = {
     "E547": "store with representatives on Spark",
     "E548": "option that the data source rdf does not have",
     "E549": "tables that tasks have not written completely",
+    "E550": "setting that a running Spark cannot change",
+    "E551": "Python of Spark's workers without Corollary",
+    "E552": "source of a synchronization that does not fit",
+    "E553": "Delta table that cannot be read",
     "E560": "mistake in a SPARQL query",
     "E561": "part of SPARQL that is not supported",
     "E562": "format that does not fit the form of a query",
@@ -126,10 +133,14 @@ CODES: dict[str, str] = {
     "E565": "format that cannot be written to a folder",
     "E566": "output folder that already exists",
     "E567": "value that is too large",
+    "E568": "update where a query is expected",
+    "E569": "document that LOAD may not read",
+    "E570": "document that cannot be fetched",
     "E580": "unknown mode",
     "E581": "hybrid mode with representatives of equal terms",
     "E582": "patterns to materialize without hybrid mode",
     "E583": "query plan without hybrid mode",
+    "E595": "more computed values than Spark's driver takes",
 }
 
 
@@ -304,6 +315,9 @@ class CorollaryError(Exception):
         self.code, self.message, self.hint = code, message, hint
         self.file, self.line, self.column = file, line, column
 
+    def __str__(self) -> str:
+        return self.render()
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The default calls the class with `args`, the message alone. An error that cannot be
         # unpickled hangs a `multiprocessing.Pool`.
@@ -347,6 +361,22 @@ class InvalidInput(CorollaryError):
     exit_status = 2
 
 
+def require_type(
+    value: object, kinds: type | tuple[type, ...], expected: str, hint: str | None = None
+) -> None:
+    """Refuse an argument of a wrong type.
+
+    >>> require_type(5, str, "a path", "name a folder")
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InvalidInput: E345: expected a path, found a value of type int
+      hint: name a folder
+    """
+    if not isinstance(value, kinds):
+        name = type(value).__name__
+        raise InvalidInput("E345", f"expected {expected}, found a value of type {name}", hint)
+
+
 _MOST_SHOWN = 1000  # mistakes; a damaged line may have one in every character
 
 
@@ -364,9 +394,6 @@ class InvalidProgram(InvalidInput):
             line=first.span.line,
             column=first.span.column,
         )
-
-    def __str__(self) -> str:
-        return self.render()
 
     def render(self) -> str:
         shown = [diagnostic.render() for diagnostic in self.diagnostics[:_MOST_SHOWN]]

@@ -94,6 +94,7 @@ def add_arguments(parser: arguments.Parser) -> None:
         help="after every commit, rematerialize and compare facts and counters",
     )
     arguments.add_engine(parser, "columnar", help_="columnar or spark (default: columnar)")
+    arguments.add_session(parser)
     arguments.add_resources(parser)
     arguments.add_input_limit(parser)
     arguments.add_output(parser, json="print one JSON object for each commit, on a line")
@@ -126,6 +127,7 @@ class Replay:
             dictionary,
             threads=options.threads,
             limit_memory=options.limit_memory,
+            **arguments.session_of(options),
         )
         settings = Settings(
             algorithm=algorithm,
@@ -185,6 +187,8 @@ class Replay:
 
 def apply(options: argparse.Namespace) -> None:
     """Replay the script; print the changes and statistics."""
+    if options.engine != "spark":
+        arguments.refuse_session(options)
     progress = Progress.of(options)
     with progress.watched():
         program = Program.load(options.program)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
+
+from corollary.errors import InvalidInput
 
 if TYPE_CHECKING:
     from corollary.store.places import Place
@@ -27,7 +29,7 @@ def add_storage_options(parser: Parser) -> None:
     """Add the flag for the options of an object store."""
     parser.add_argument(
         "--storage-option",
-        type=storage_option,
+        type=key_value,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -67,9 +69,39 @@ def add_spark(parser: Parser, default: str) -> None:
     """Add the flags for the engine, and for where Spark runs."""
     help_ = f"columnar (in process) or spark (default: {default})"
     add_engine(parser, None, help_=help_)
+    add_session(parser)
+
+
+def add_session(parser: Parser, default: str = "this machine, all cores") -> None:
+    """Add the flags for where Spark runs and for its settings."""
+    parser.add_argument("--master", metavar="URL", help=f"where Spark runs (default: {default})")
     parser.add_argument(
-        "--master", metavar="URL", help="where Spark runs (default: this machine, all cores)"
+        "--conf",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark, such as spark.executor.memory=8g; may be given several times",
     )
+
+
+class SessionOptions(TypedDict):
+    """The options of Spark's session."""
+
+    master: str | None
+    config: dict[str, str]
+
+
+def session_of(options: argparse.Namespace) -> SessionOptions:
+    """Return the options of the session that the command asks for."""
+    return {"master": options.master, "config": dict(options.conf)}
+
+
+def refuse_session(options: argparse.Namespace, code: str = "E313") -> None:
+    """Reject the flags of Spark's session where another engine is used."""
+    for flag, value in (("--master", options.master), ("--conf", options.conf)):
+        if value:
+            raise InvalidInput(code, f"{flag} is for --engine spark")
 
 
 def add_equality(parser: Parser) -> None:
@@ -195,10 +227,10 @@ def add_output(
     parser.add_argument("--json", action="store_true", help=json)
 
 
-def storage_option(text: str) -> tuple[str, str]:
-    """Parse an option of an object store.
+def key_value(text: str) -> tuple[str, str]:
+    """Parse an option of an object store, or a setting of Spark.
 
-    >>> storage_option("AWS_REGION=eu-west-1")
+    >>> key_value("AWS_REGION=eu-west-1")
     ('AWS_REGION', 'eu-west-1')
     """
     key, equals, value = text.partition("=")

@@ -84,6 +84,7 @@ def add_arguments(parser: arguments.Parser) -> None:
         help_="what evaluates the rules: columnar (in process), spark, or reference (slow and"
         " simple) (default: columnar)",
     )
+    arguments.add_session(parser)
     parser.add_argument(
         "--explain",
         metavar="FACT",
@@ -136,6 +137,8 @@ def _add_sources(parser: arguments.Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Materialize, write the facts and report."""
+    if options.engine != "spark":
+        arguments.refuse_session(options)
     progress = Progress.of(options)
     notices = Notices()
     with progress.watched(), gathering(notices):
@@ -321,6 +324,7 @@ def _derived(
         threads=options.threads,
         limit_memory=options.limit_memory,
         limit_facts=options.limit_facts,
+        **arguments.session_of(options),
     )
     explicit = engine.facts(source.explicit(notices))
     if clock is not None:

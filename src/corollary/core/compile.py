@@ -123,20 +123,41 @@ class Condition:
         Condition(expression=('<', (0, 1)), variables=(0, 1))
         """
 
-        def of(part: CompiledExpression) -> CompiledExpression:
-            if isinstance(part, tuple):
-                operator, arguments = part
-                return operator, tuple(map(of, arguments))
-            return numbers[part] if isinstance(part, int) else part
-
         return Condition(
-            of(self.expression),
+            substituted_expression(self.expression, numbers),
             tuple(numbers[v] for v in self.variables),
             None if self.target is None else numbers[self.target],
         )
 
+    def with_constants(self, values: Mapping[int, Constant]) -> Condition:
+        """Replace variables of the expression by constants.
+
+        >>> from corollary.lang.syntax import IRI
+        >>> Condition(("=", (3, 5)), (3, 5)).with_constants({3: IRI("a")}).variables
+        (5,)
+        """
+        kept = tuple(v for v in self.variables if v not in values)
+        if len(kept) == len(self.variables):
+            return self
+        numbers = {**dict(zip(kept, kept, strict=True)), **values}
+        return Condition(substituted_expression(self.expression, numbers), kept, self.target)
+
 
 CompiledExpression = int | Constant | tuple[str, tuple["CompiledExpression", ...]]
+
+
+def substituted_expression(
+    part: CompiledExpression, values: Mapping[int, int | Constant]
+) -> CompiledExpression:
+    """Replace every variable of an expression by another one, or by a constant.
+
+    >>> substituted_expression(("+", (3, 3)), {3: 0})
+    ('+', (0, 0))
+    """
+    if isinstance(part, tuple):
+        operator, arguments = part
+        return operator, tuple(substituted_expression(inner, values) for inner in arguments)
+    return values[part] if isinstance(part, int) else part
 
 
 class AggregateFunction(NamedTuple):
@@ -191,6 +212,17 @@ class CompiledRule:
         may have instances before the stratum has any facts.
         """
         return any(pattern.wide for pattern in self.body)
+
+    @cached_property
+    def computes(self) -> bool:
+        """Whether a `BIND` computes values."""
+        return any(condition.target is not None for condition in self.conditions)
+
+    @cached_property
+    def valued(self) -> int:
+        """The number of variables that have values: the bound ones, and those of `BIND`s."""
+        targets = (c.target for c in self.conditions if c.target is not None)
+        return max(self.bound, 1 + max(targets, default=-1))
 
     def may_derive(self, predicates: Collection[Predicate]) -> bool:
         """Whether the rule may derive a fact of one of these predicates; its head may be wide."""

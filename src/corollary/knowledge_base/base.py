@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -15,20 +15,25 @@ from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.data import ReadOptions
+from corollary.knowledge_base.fact_forms import FactForm
 from corollary.knowledge_base.folders import read_inputs
 from corollary.knowledge_base.hybrid import check_mode
-from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
+from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
 from corollary.knowledge_base.results import native_table, relation_table, split
+from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.state import KnowledgeState, Settings
-from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.knowledge_base.surface import TripleSurface, program_of, query_text
+from corollary.knowledge_base.transaction import LoadFrom, Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
 from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
+    from corollary.knowledge_base.check_report import CheckReport
     from corollary.knowledge_base.differences import Differences
+    from corollary.knowledge_base.schema import Schema
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
     from corollary.store.places import Place
@@ -36,8 +41,12 @@ if TYPE_CHECKING:
 EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
-class KnowledgeBase:
+class KnowledgeBase(TripleSurface):
     """Facts and rules, together with all their consequences.
+
+    A fact or pattern is a tuple of terms (of rdflib, pyoxigraph or Python, or their text), an atom,
+    or text: `[:ann, a, :Person]` in the rule language, `:ann a :Person` in Turtle. In a pattern,
+    None stands for any term.
 
     A knowledge base is not thread-safe: one thread at a time may use it. The tables, proofs and
     changes that it returns are values that any thread may read.
@@ -61,7 +70,7 @@ class KnowledgeBase:
 
     def __init__(
         self,
-        program: Program | str = "",
+        program: Rules | Iterable[Rules] = "",
         *,
         engine: str = "columnar",
         algorithm: str = "auto",
@@ -75,6 +84,9 @@ class KnowledgeBase:
     ) -> None:
         """Create a knowledge base and materialize a program, given as an object or as text.
 
+        The name of a rule set, such as `owl-rl`, stands for its rules; so do the path of a `.dl`
+        file, and a list of names, paths and programs.
+
         `engine` is `columnar` or `spark`; `algorithm` and `modules` select the maintenance
         algorithm (`Maintainer`). Rules with variable properties or classes, such as those of
         `corollary.rules`, are evaluated tuple at a time, or specialized to the axioms among the
@@ -87,8 +99,7 @@ class KnowledgeBase:
         materialized: the patterns about the schema, and those in `materialize`. All other facts are
         derived on demand (`Hybrid`), and transactions report changes to the materialized part.
         """
-        if isinstance(program, str):
-            program = Program.parse(program)
+        program = program_of(program)
         if engine not in ENGINES:
             raise InvalidInput(
                 "E314", f"unknown engine {engine!r}", f"choose {' or '.join(ENGINES)}"
@@ -131,13 +142,14 @@ class KnowledgeBase:
         specialize: bool | None = None,
         threads: int = 1,
         limit_memory: int | None = None,
+        write_cache: bool = True,
     ) -> KnowledgeBase:
         """Open a store at its newest version, or at an older one, which is read-only.
 
         `path` is a folder or an address such as `s3://bucket/univ.store`, whose `storage_options`
         complete the environment. Nothing is derived, and facts are loaded on first use. Each
         transaction is a commit: when its block ends, the store contains all of its changes, or
-        none if it failed.
+        none if it failed. Unless `write_cache`, opening writes nothing into the folder.
 
         >>> import tempfile
         >>> store = tempfile.mkdtemp() + "/paths"
@@ -163,6 +175,7 @@ class KnowledgeBase:
             settings=Settings(algorithm=algorithm, modules=modules, specialize=specialize),
             threads=threads,
             limit_memory=limit_memory,
+            write_cache=write_cache,
         )
         return kb
 
@@ -236,6 +249,54 @@ class KnowledgeBase:
             tx.load(*sources, relation=relation, **options)
         return tx.changes
 
+    def update(
+        self, text: str, *, message: str = "", load: LoadFrom = "files", name: str = "<update>"
+    ) -> TransactionChanges:
+        """Execute a SPARQL 1.1 Update request as one transaction; see `Transaction.update`.
+
+        >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
+        >>> print(
+        ...     kb.update("DELETE { ?x <knows> <b> } INSERT { ?x <knows> <c> } WHERE { ?x ?p <b> }")
+        ... )
+        + [<a>, <knows>, <c>]
+        + [<c>, <knows>, <a>]
+        - [<a>, <knows>, <b>]
+        - [<b>, <knows>, <a>]
+        """
+        with self.transaction(message=message) as tx:
+            tx.update(text, load=load, name=name)
+        return tx.changes
+
+    def revert(
+        self, version: int | None = None, *, to: int | None = None, message: str = ""
+    ) -> TransactionChanges:
+        """Commit the inverse of a version of the store, or bring one back with `to`.
+
+        Reverting a version undoes its changes of explicit facts, rules and axioms; what later
+        versions changed stays. With `to`, all explicit facts, rules and axioms are again those of
+        that version. Either is an update: nothing is derived from scratch, and no version is lost.
+
+        >>> import tempfile
+        >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
+        >>> _ = kb.save(tempfile.mkdtemp() + "/store")
+        >>> for fact in ("p(1) .", "p(2) ."):
+        ...     with kb.transaction() as tx:
+        ...         tx.insert(fact)
+        >>> print(kb.revert(2))
+        - p(1)
+        - q(1)
+        >>> print(kb.revert(to=2))
+        + p(1)
+        + q(1)
+        - p(2)
+        - q(2)
+        """
+        from corollary.knowledge_base.reverting import revert, revert_message  # loads the store
+
+        with self.transaction(message=message or revert_message(version, to)) as tx:
+            revert(tx, self.state, version, to)
+        return tx.changes
+
     # -- reading -----------------------------------------------------------------------------------
 
     @property
@@ -265,7 +326,7 @@ class KnowledgeBase:
         """The prefixes of the program and of loaded data, and the well-known ones."""
         return self.state.all_prefixes
 
-    def facts(self, pattern: str | Atom, *, native: bool | None = None) -> pa.Table:
+    def facts(self, pattern: FactForm, *, native: bool | None = None) -> pa.Table:
         """Return the facts of a relation, or the facts that match an atom, explicit ones first.
 
         The columns of a declared relation have their declared names and types. Those of others are
@@ -309,28 +370,27 @@ class KnowledgeBase:
         >>> kb.query("ASK { <b> <knows> <b> }")
         False
         """
+        text = query_text(text)
         if is_pattern(text):
             return match(self.state, self.state.pattern(text))
-        return self.state.query_engine().query(text, self.prefixes, name)
+        answer = self.state.query_engine().query(text, self.prefixes, name)
+        return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:
         """Return the SQL that answers a query, and its execution plan.
 
         In hybrid mode, the plan of an atom is its proof tree.
         """
+        text = query_text(text)
         if is_pattern(text):
             return str(self.explain_plan(text))
         return self.state.query_engine().explain(text, self.prefixes, name)
 
-    def count(self, pattern: str | Atom | None = None) -> int:
+    def count(self, pattern: FactForm | None = None) -> int:
         """Count all facts (hybrid: the materialized ones), or those that match a pattern."""
         return self.state.reasoner.count(None if pattern is None else self.state.pattern(pattern))
 
-    def __contains__(self, fact: str | Atom) -> bool:
-        """Test whether a fact is explicit or derived."""
-        return self.count(fact) > 0
-
-    def explain(self, fact: str | Atom) -> Proof:
+    def explain(self, fact: FactForm) -> Proof:
         """Find a smallest proof of a fact.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) .")
@@ -341,7 +401,7 @@ class KnowledgeBase:
         proof = self.state.reasoner.explain(self.state.pattern(fact))
         return replace(proof, prefixes=self.prefixes)
 
-    def explain_plan(self, pattern: str | Atom) -> Tree:
+    def explain_plan(self, pattern: FactForm) -> Tree:
         """Explain how hybrid mode answers a pattern: the proof tree with its leaves and sizes.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .", mode="hybrid")
@@ -355,7 +415,7 @@ class KnowledgeBase:
         return replace(tree, prefixes=self.prefixes)
 
     def inconsistencies(self, *, limit: int | None = 3) -> list[Inconsistency]:
-        """List the violated constraints, each with up to `limit` proofs.
+        """List the violated constraints, each with up to `limit` proofs, the smallest first.
 
         >>> kb = KnowledgeBase("[apart] false :- cat(?x), dog(?x) . dog(1) . dog(?x) :- cat(?x) .")
         >>> kb.inconsistencies()
@@ -369,8 +429,46 @@ class KnowledgeBase:
           └─ dog(2)   by dog(?x) :- cat(?x)
              └─ cat(2)   explicit
         """
-        found = self.state.reasoner.inconsistencies(examples=limit)
-        return [prove_examples(one, self.explain, self.prefixes) for one in found]
+        return smallest_proofs(self.state, limit)
+
+    def check(self, *, limit: int | None = 3) -> CheckReport:
+        """Check everything, and return a report.
+
+        It lists contradictions, classes and properties that cannot have members, literals that do
+        not fit their datatypes, violated integrity conditions of SKOS if it is used, and axioms
+        outside OWL 2 RL, which may have no effect. Contradictions have up to `limit` proofs, the
+        smallest first, without the steps of auxiliary relations.
+
+        >>> kb = KnowledgeBase("owl-rl")
+        >>> _ = kb.insert("<urn:C> owl:complementOf <urn:D> .")
+        >>> print(kb.check())
+        consistent
+        <BLANKLINE>
+        axioms outside OWL 2 RL: 1
+          EquivalentClasses(<urn:C> ObjectComplementOf(<urn:D>))
+            ObjectComplementOf may not be an equivalent class in OWL 2 RL
+        """
+        from corollary.knowledge_base.check_report import check
+
+        return check(self.state, limit)
+
+    def schema(self) -> Schema:
+        """Return the hierarchies of classes and properties, with counts.
+
+        A position is `inferred` if no explicit statement places the entry there.
+
+        >>> kb = KnowledgeBase("[?x, a, ?d] :- [?x, a, ?c], [?c, rdfs:subClassOf, ?d] .")
+        >>> with kb.transaction() as tx:
+        ...     tx.insert("<urn:Cat> rdfs:subClassOf <urn:Animal> . <urn:tom> a <urn:Cat> .")
+        >>> print(kb.schema())
+        classes
+          <urn:Animal>   1, 1 derived
+            <urn:Cat>   1
+        properties
+        """
+        from corollary.knowledge_base.schema import schema_of
+
+        return schema_of(self.state)
 
     def __repr__(self) -> str:
         rules = len(self.program.rules)

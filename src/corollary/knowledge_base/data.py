@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -69,6 +70,7 @@ _RULE_LANGUAGE = re.compile(
 )
 _NAME = re.compile(r"[^\W\d]\w*\Z")
 _PYOXIGRAPH = ("NamedNode", "BlankNode", "Literal")  # term classes that convert directly
+_PYOXIGRAPH_STATEMENTS = ("Triple", "Quad")
 _TRIPLE_NAMES = (TRIPLE_COLUMNS, ("s", "p", "o"))
 
 
@@ -128,7 +130,7 @@ class DataReader:
                 return self._frame(table, relation)
             if _module(data) == "rdflib" and hasattr(data, "triples"):
                 return self._rdf(cast("formats.Source", data), keep_labels=True)
-            if isinstance(data, tuple) and data and not isinstance(data[0], tuple | list | Atom):
+            if _is_row(data):
                 return self._atoms([self._row(data, relation)])
             if isinstance(data, Iterable) and not isinstance(data, bytes | Mapping):
                 atoms = [x if isinstance(x, Atom) else self._row(x, relation) for x in data]
@@ -220,6 +222,9 @@ class DataReader:
             try:
                 return ways[1](text)
             except InvalidInput:
+                if not text.rstrip().endswith("."):  # one fact, without its full stop
+                    with suppress(InvalidInput):
+                        return self._text(f"{text} .", relation)
                 raise error from None  # in the syntax that the text resembles
 
     def _rule_text(self, text: str) -> Tables:
@@ -266,6 +271,8 @@ class DataReader:
         return encode(atoms, self.dictionary)
 
     def _row(self, row: object, relation: str | None) -> Atom:
+        if _module(row) == "pyoxigraph" and type(row).__name__ in _PYOXIGRAPH_STATEMENTS:
+            row = tuple(getattr(row, name) for name in TRIPLE_COLUMNS)
         if not isinstance(row, tuple | list):
             raise InvalidInput("E341", f"expected a tuple of terms, found {row!r}")
         if relation is not None:
@@ -446,6 +453,15 @@ def _folder(folder: Path) -> Iterator[Path]:
         known = format_of(path) is not None or files.is_table(path)
         if known and not hidden and path.is_file():
             yield path
+
+
+def _is_row(data: object) -> bool:
+    """Test whether data are one row, such as a triple, rather than several."""
+    if isinstance(data, tuple | list):
+        first = data[0] if data else ()
+        is_statement = type(first).__name__ in _PYOXIGRAPH_STATEMENTS
+        return not isinstance(first, tuple | list | Atom) and not is_statement
+    return _module(data) == "pyoxigraph" and type(data).__name__ in _PYOXIGRAPH_STATEMENTS
 
 
 def _module(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from corollary.errors import require_type
 from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.rdf.rulesets import rules
 
@@ -30,6 +31,7 @@ def read_rules(source: Rules | Iterable[Rules]) -> Program:
         return Program.load(source).with_axioms()
     if isinstance(source, str):
         return Program() if source == NO_RULES else rules(source)
+    require_type(source, Iterable, "rules", "a rule set such as 'owl-rl', a .dl file, or a program")
     program = Program()
     for one in source:
         found = read_rules(one)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from corollary.algorithms.reasoner import Reasoner
@@ -19,7 +18,7 @@ from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.axioms import Axioms
 from corollary.knowledge_base.data import DataReader
-from corollary.knowledge_base.patterns import read_pattern
+from corollary.knowledge_base.fact_forms import read_fact
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.program import Program
@@ -138,7 +137,7 @@ class KnowledgeState:
     @property
     def all_prefixes(self) -> Mapping[str, str]:
         """The prefixes of the program and of data, and the well-known ones."""
-        return MappingProxyType(WELL_KNOWN_PREFIXES | dict(self.prefixes))
+        return WELL_KNOWN_PREFIXES | dict(self.prefixes)
 
     @property
     def opened_store(self) -> Store:
@@ -148,9 +147,9 @@ class KnowledgeState:
             raise InvalidInput("E500", "the knowledge base is in no store", hint)
         return self.store.store
 
-    def pattern(self, pattern: str | Atom) -> Atom:
-        """Parse a pattern: an atom, its text, or the name of a relation."""
-        return read_pattern(pattern, self.arities, self.prefixes)
+    def pattern(self, pattern: object) -> Atom:
+        """Read a pattern in any form: a triple, an atom, its text, or the name of a relation."""
+        return read_fact(pattern, self.arities, self.prefixes)
 
     def reader(self) -> DataReader:
         """Create the reader of a transaction."""

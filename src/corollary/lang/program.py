@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from corollary.errors import InvalidInput, InvalidProgram, Source
+from corollary.errors import InvalidInput, InvalidProgram, Source, require_type
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations, validate_declarations
 from corollary.lang.parser import Parser
 from corollary.lang.printer import Printer
@@ -18,6 +18,7 @@ from corollary.lang.syntax import TRIPLE, Atom, Rule
 from corollary.lang.validate import validate
 
 PROGRAM_SUFFIXES = (".dl", ".srl")  # of the rule language, and of the SHACL Rules language
+_RULE = "a rule looks like: path(?x, ?y) :- edge(?x, ?y) ."
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,7 @@ class Program:
         ...
         corollary.errors.InvalidProgram: <text>:1:3: E202: ?x stands in the head, but in no ...
         """
+        require_type(text, (str, Source), "the text of a program", _RULE)
         source = text if isinstance(text, Source) else Source("<text>", text)
         if syntax != "dl":
             if syntax != "srl":
@@ -79,12 +81,13 @@ class Program:
 
         A `.srl` file is in the SHACL Rules language; all others are in the rule language.
         """
+        require_type(path, (str, Path), "the path of a .dl or .srl file")
         program = cls._load(Path(path), set())
         if not len(program) and not program.declarations:
             raise InvalidInput(
                 "E303",
                 f"{path} holds no rule and no fact",
-                "a rule looks like: path(?x, ?y) :- edge(?x, ?y) .",
+                _RULE,
                 file=str(path),
             )
         return program

@@ -77,6 +77,24 @@ class ColumnarEngine:
         self.space = Space(dictionary, Budget(limit_memory, limit_facts), self.workers)
         self._indexes = RuleIndexes()
 
+    def with_dictionary(self, dictionary: Dictionary) -> ColumnarEngine:
+        """Create an engine with the settings of this one, for a copy of its dictionary.
+
+        Keys of wide facts mean the same in both.
+
+        >>> ColumnarEngine(Dictionary(), threads=2).with_dictionary(Dictionary()).workers.threads
+        2
+        """
+        budget = self.space.budget
+        engine = ColumnarEngine(
+            dictionary,
+            threads=self.workers.threads,
+            limit_memory=budget.limit,
+            limit_facts=budget.facts,
+        )
+        engine.space.packing = self.space.packing
+        return engine
+
     def facts(self, tables: Mapping[Predicate, Ids]) -> ColumnarFacts:
         """Create a set of facts from rows."""
         return ColumnarFacts(

@@ -44,7 +44,7 @@ def independent(rule: CompiledRule) -> bool:
     return (
         not rule.groupings
         and all(not p.wide and len(p.arguments) <= 2 for p in patterns)
-        and all(condition.target is None for condition in rule.conditions)
+        and not rule.computes
     )
 
 

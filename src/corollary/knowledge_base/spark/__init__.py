@@ -43,7 +43,8 @@ def build(
     programs. A failed build leaves no store behind.
 
     `update` takes the same `options`. `session` defaults to the running session, or to a new one at
-    `master`. `on_error` is "fail" or "skip" for statements that cannot be parsed, and
+    `master`; `config` has settings of Spark for this operation, and no settings of a given session
+    are changed. `on_error` is "fail" or "skip" for statements that cannot be parsed, and
     `limit_input_bytes` bounds the bytes of each file after decompression. `storage_options` are
     those of the object store, where the store is at an address. `message` is written to the log,
     and `on_progress` receives a line for every stage and round.
@@ -131,7 +132,9 @@ def materialize(
     """
     with _explain_missing():
         from corollary.knowledge_base.spark import pipeline
-    options = Options(on_error=on_error, on_progress=on_progress)
+    one = next(iter(frame.values()), None) if isinstance(frame, Mapping) else frame
+    session = None if one is None else one.sparkSession
+    options = Options(session=session, on_error=on_error, on_progress=on_progress)
     return pipeline.materialize(frame, program, options)
 
 
@@ -141,6 +144,7 @@ def open_store(
     at_version: int | None = None,
     session: SparkSession | None = None,
     master: str | None = None,
+    config: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> SparkStore:
     """Open a version of a store for queries on Spark; tasks read its files on demand.
@@ -155,7 +159,7 @@ def open_store(
     with _explain_missing():
         from corollary.knowledge_base.spark.querying import SparkStore
     place = store_path(path, storage_options)
-    return SparkStore(place, at_version=at_version, session=session, master=master)
+    return SparkStore(place, at_version=at_version, session=session, master=master, config=config)
 
 
 def query(
@@ -165,6 +169,7 @@ def query(
     at_version: int | None = None,
     session: SparkSession | None = None,
     master: str | None = None,
+    config: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame | bool:
     """Answer a SPARQL query, or an atom, over the tables of a store.
@@ -176,7 +181,8 @@ def query(
         spark.query("univ.store", "SELECT ?x { ?x a :Person }", session=session).count()
     """
     place = store_path(path, storage_options)
-    return open_store(place, at_version=at_version, session=session, master=master).query(text)
+    store = open_store(place, at_version=at_version, session=session, master=master, config=config)
+    return store.query(text)
 
 
 def register(session: SparkSession) -> None:
