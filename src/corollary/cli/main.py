@@ -27,6 +27,7 @@ COMMANDS = {
     "update": "change the facts and rules of a store",
     "query": "answer a SPARQL query",
     "explain": "prove a fact of a store",
+    "schema": "show the classes and properties of a store",
     "check": "find inconsistencies, each with its proof",
     "info": "summarize the content of a store",
     "log": "list the versions of a store",
