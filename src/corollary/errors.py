@@ -68,6 +68,7 @@ CODES: dict[str, str] = {
     "E345": "argument of a wrong type",
     "E346": "copy of a knowledge base",
     "E360": "why-not of a fact",
+    "E361": "malformed OWL document",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional dependency not installed",
