@@ -69,6 +69,7 @@ CODES: dict[str, str] = {
     "E346": "copy of a knowledge base",
     "E360": "why-not of a fact",
     "E361": "malformed OWL document",
+    "E362": "malformed XML catalog",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional dependency not installed",

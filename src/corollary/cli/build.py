@@ -31,6 +31,7 @@ def add_arguments(parser: arguments.Parser) -> None:
     arguments.add_store(parser)
     arguments.add_sources(parser)
     arguments.add_rules(parser)
+    arguments.add_import_map(parser)
     arguments.add_spark(parser, "spark if it is installed, else columnar")
     parser.add_argument(
         "--mode",

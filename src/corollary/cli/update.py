@@ -19,6 +19,7 @@ from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base import spark
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.differences import Differences, committed_differences, diff
+from corollary.knowledge_base.imports import import_map_of
 from corollary.knowledge_base.patches import apply_patch
 from corollary.knowledge_base.persistence import Committed, refuse_too_large
 from corollary.knowledge_base.report import Report
@@ -55,6 +56,7 @@ def add_arguments(parser: arguments.Parser) -> None:
         metavar="FILE",
         help="write the changes: .rdfp (RDF Patch), .arrow, .parquet, or text; - prints them",
     )
+    arguments.add_import_map(parser)
     arguments.add_on_error(parser)
     arguments.add_message(parser)
     parser.add_argument(
@@ -193,7 +195,7 @@ def _applied(kb: KnowledgeBase, options: argparse.Namespace) -> Iterator[Transac
         for path in options.delete:
             tx.delete_from(path, **reading)
         if options.insert:
-            tx.load(*options.insert, **reading)
+            tx.load(*options.insert, import_map=import_map_of(options.import_map), **reading)
         for path in options.remove_rules:
             tx.remove_rules(Path(path))
         for path in options.add_rules:

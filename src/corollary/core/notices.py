@@ -15,7 +15,7 @@ from corollary.errors import CorollaryWarning
 
 _HINTS = {
     "W101": "the names of graphs are dropped",
-    "W102": "load the imported documents too",
+    "W102": "name their files in an import map, or load them too",
     "W103": "no effect with these rules",
     "W104": "a value of another type than the others leaves its group without a result",
     "W105": "it was read as a fact: delete the row if it names the columns",

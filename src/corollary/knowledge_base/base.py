@@ -241,6 +241,10 @@ class KnowledgeBase(TripleSurface):
         columns subject, predicate and object. RDF statements that cannot be parsed are an error;
         with `on_error="skip"` they are omitted and reported by the changes (`skipped`, `samples`).
         `limit_input_bytes` bounds the bytes of each file after decompression.
+
+        `owl:imports` of files are followed to other files: those that `import_map` gives for their
+        IRIs, those of a catalog `catalog-v001.xml` beside the importing file, and those beside it.
+        Nothing is fetched; a warning names what is not found.
         """
         with self.transaction() as tx:
             tx.load(*sources, relation=relation, **options)

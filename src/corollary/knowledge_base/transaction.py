@@ -239,7 +239,14 @@ class Transaction:
         state.prefixes, state.arities = reader.prefixes, reader.arities
         if state.queries is not None:
             state.queries.changed(done, state.version)
-        note_axioms(requests, self._rules, before, state.dictionary, reader.notices)
+        note_axioms(
+            requests,
+            self._rules,
+            before,
+            state.dictionary,
+            reader.notices,
+            found=reader.imported,
+        )
         reader.notices.warn()
         return TransactionChanges(
             version,

@@ -10,23 +10,24 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+from typing import Any, cast
 
-import pyhornedowl  # type: ignore[import-untyped,unused-ignore]
-from pyhornedowl import model
+import pyhornedowl
+from pyhornedowl.model import DisjointClasses
 
 _LABEL = re.compile(r'(<[^<>]* rdf:nodeID=")_:')
 
 
 def convert(text: str, syntax: str) -> str:
     """Convert a document."""
-    ontology = pyhornedowl.open_ontology_from_string(text, syntax)
+    ontology = pyhornedowl.open_ontology_from_string(text, cast("Any", syntax))
     for annotated in ontology.get_axioms():
         axiom = annotated.component
-        if isinstance(axiom, model.DisjointClasses) and len(axiom.first) > 2:
+        if isinstance(axiom, DisjointClasses) and len(axiom.first) > 2:
             # The library would write some of the pairs only.
             ontology.remove_axiom(axiom)
             for pair in itertools.combinations(axiom.first, 2):
-                ontology.add_axiom(model.DisjointClasses(list(pair)))
+                ontology.add_axiom(DisjointClasses(list(pair)))
     # The labels of Manchester syntax keep their prefix, which no name in XML may have.
     return _LABEL.sub(r"\1", str(ontology.save_to_string("rdf")))
 
