@@ -41,6 +41,12 @@ def add_arguments(parser: arguments.Parser) -> None:
         "--each", action="store_true", help="version by version: a feed of RDF Patch (with rdfp)"
     )
     parser.add_argument(
+        "--trivial",
+        action="store_true",
+        help="print also what holds of everything, such as [:a, owl:sameAs, :a] or membership of"
+        " owl:Thing; files, other formats and counts always have it",
+    )
+    parser.add_argument(
         "--schema",
         action="store_true",
         help="say in sentences how the classes and properties differ, instead of the facts",
@@ -79,7 +85,17 @@ def show(options: argparse.Namespace) -> None:
         report["inserted"] = report["inserted_explicit"] + report["inserted_derived"]
         report["deleted"] = report["deleted_explicit"] + report["deleted_derived"]
         print_json(report)
-    elif not options.out:
+    elif options.out:
+        return
+    elif options.format == "text":
+        lines = [*found.lines(which, trivial=options.trivial)]
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        hidden = sum(1 for _ in found.lines(which)) - len(lines) if not options.trivial else 0
+        if hidden and not options.quiet:
+            print(
+                f"{hidden:,} trivial changes are not shown; --trivial shows them", file=sys.stderr
+            )
+    else:
         found.print(sys.stdout, options.format, which)
 
 

@@ -324,10 +324,12 @@ class KnowledgeBase(TripleSurface):
 
         In hybrid mode, the plan of an atom is its proof tree.
         """
+        from corollary.knowledge_base.display import QueryPlan
+
         text = query_text(text)
         if is_pattern(text):
-            return str(self.explain_plan(text))
-        return self.state.query_engine().explain(text, self.prefixes, name)
+            return QueryPlan(self.explain_plan(text))
+        return QueryPlan(self.state.query_engine().explain(text, self.prefixes, name))
 
     def count(self, pattern: FactForm | None = None) -> int:
         """Count all facts (hybrid: the materialized ones), or those that match a pattern."""

@@ -192,6 +192,14 @@ class TripleSurface:
             return out.getvalue().decode()
         return self.match(which=which).serialize(format)
 
+    # -- notebooks -------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """The numbers of facts and rules, and the largest relations."""
+        from corollary.knowledge_base.display import knowledge_base_html
+
+        return knowledge_base_html(self.state)
+
     # -- copies ------------------------------------------------------------------------------------
 
     def __copy__(self) -> NoReturn:

@@ -13,6 +13,7 @@ from typing import Any
 
 from corollary.algorithms.reasoner import Reasoner
 from corollary.core.engine import Facts
+from corollary.core.html import html_text
 from corollary.core.tables import decode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.state import KnowledgeState
@@ -93,6 +94,9 @@ class WhyNot:
         for way in self.ways:
             lines += [f"  {line}" for line in str(way).splitlines()]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     def to_json(self) -> dict[str, Any]:
         """Convert to a dictionary: `fact` and `ways`."""
