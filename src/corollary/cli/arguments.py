@@ -194,6 +194,19 @@ def rules_of(options: argparse.Namespace) -> Sequence[str]:
     return options.rules or [NO_RULES if has_program else OWL_RL]
 
 
+def add_import_map(parser: Parser) -> None:
+    """Add the flag for the documents of imports."""
+    parser.add_argument(
+        "--import-map",
+        action="append",
+        default=[],
+        metavar="IRI=FILE",
+        help="the file of an ontology that others import, or an XML catalog of such files; may be"
+        " given several times (default: catalog-v001.xml and the files beside the importing one;"
+        " in process, nothing is fetched)",
+    )
+
+
 def add_on_error(parser: Parser) -> None:
     """Add the flag for malformed RDF."""
     parser.add_argument(

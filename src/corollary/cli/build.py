@@ -33,6 +33,7 @@ def add_arguments(parser: arguments.Parser) -> None:
     arguments.add_store(parser)
     arguments.add_sources(parser)
     arguments.add_rules(parser)
+    arguments.add_import_map(parser)
     megabytes = IN_PROCESS_BYTES // 1_000_000
     arguments.add_spark(
         parser,

@@ -9,6 +9,7 @@ from corollary.cli import arguments
 from corollary.cli.progress import Progress
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.data import InputOptions
+from corollary.knowledge_base.imports import import_map_of
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.transaction import TransactionChanges
 
@@ -42,7 +43,12 @@ def load_files(
         threads=options.threads,
         limit_memory=options.limit_memory,
     )
-    return kb, kb.load(*sources, on_progress=progress.reading, **read_options(options))
+    return kb, kb.load(
+        *sources,
+        on_progress=progress.reading,
+        import_map=import_map_of(getattr(options, "import_map", ())),
+        **read_options(options),
+    )
 
 
 def read_options(options: argparse.Namespace) -> InputOptions:

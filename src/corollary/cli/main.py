@@ -28,6 +28,7 @@ COMMANDS = {
     "revert": "undo a version of a store, or bring one back",
     "query": "answer a SPARQL query",
     "explain": "prove a fact of a store",
+    "schema": "show the classes and properties of a store",
     "check": "find inconsistencies, each with its proof",
     "info": "summarize the content of a store",
     "log": "list the versions of a store",

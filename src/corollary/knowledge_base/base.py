@@ -244,6 +244,10 @@ class KnowledgeBase(TripleSurface):
         statements that cannot be parsed, and rows that do not fit their declaration, are an error;
         with `on_error="skip"` they are omitted and reported by the changes (`skipped`, `samples`).
         `limit_input_bytes` bounds the bytes of each file after decompression.
+
+        `owl:imports` of files are followed to other files: those that `import_map` gives for their
+        IRIs, those of a catalog `catalog-v001.xml` beside the importing file, and those beside it.
+        Nothing is fetched; a warning names what is not found.
         """
         with self.transaction() as tx:
             tx.load(*sources, relation=relation, **options)
@@ -383,10 +387,12 @@ class KnowledgeBase(TripleSurface):
 
         In hybrid mode, the plan of an atom is its proof tree.
         """
+        from corollary.knowledge_base.display import QueryPlan
+
         text = query_text(text)
         if is_pattern(text):
-            return str(self.explain_plan(text))
-        return self.state.query_engine().explain(text, self.prefixes, name)
+            return QueryPlan(self.explain_plan(text))
+        return QueryPlan(self.state.query_engine().explain(text, self.prefixes, name))
 
     def count(self, pattern: FactForm | None = None) -> int:
         """Count all facts (hybrid: the materialized ones), or those that match a pattern."""

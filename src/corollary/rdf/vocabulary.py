@@ -23,6 +23,7 @@ RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 Vocabulary = tuple[dict[str, int], list[str], list[str]]
 OWL = "http://www.w3.org/2002/07/owl#"
 IMPORTS = IRI(OWL + "imports")
+_IMPORTS_SHOWN = 10  # in a warning
 ONTOLOGY = IRI(OWL + "Ontology")
 _NAMESPACES = {"rdfs": RDFS, "owl": OWL}
 # Annotations, declarations, and parts of axioms.
@@ -89,7 +90,8 @@ def note_imports(
     """Report imports of documents that are not among the data."""
     missing = sorted({*imported} - {*ontologies})
     if missing:
-        notices.add("W102", len(missing), file=file, detail=missing[0])
+        shown = ", ".join(missing[:_IMPORTS_SHOWN]) + (", …" if missing[_IMPORTS_SHOWN:] else "")
+        notices.add("W102", len(missing), file=file, detail=shown)
 
 
 def vocabulary_of(tables: Tables) -> dict[str, int]:
