@@ -38,7 +38,7 @@ def choose_reasoner(
     ...     print(type(choose_reasoner(program, engine.facts({}), engine, **options)).__name__)
     AdaptiveReasoner
     RepresentativeReasoner
-    SpecializedHybridReasoner
+    AdaptiveHybridReasoner
     """
     chosen: Options[F] = Options(**options)
     if mode == "hybrid":
@@ -48,7 +48,7 @@ def choose_reasoner(
             engine,
             chosen,
             materialize=materialize,
-            specialize=specialize is not False,
+            specialize=specialize,
         )
     create = RepresentativeReasoner if equality == "rewrite" else materializing_reasoner
     return create(program, explicit, engine, chosen, specialize=specialize)
