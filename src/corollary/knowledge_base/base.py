@@ -89,10 +89,10 @@ class KnowledgeBase(TripleSurface):
 
         `engine` is `columnar` or `spark`; `algorithm` and `modules` select the maintenance
         algorithm (`Maintainer`). Rules with variable properties or classes, such as those of
-        `corollary.rules`, are evaluated tuple at a time, or specialized to the axioms among the
-        facts when there are many facts per axiom (`AdaptiveReasoner`). `specialize=True` always
-        specializes them (`SpecializedReasoner`); `specialize=False` evaluates them as written on
-        the columnar engine. With `equality="rewrite"`, one representative replaces all terms that
+        `corollary.rules`, are evaluated tuple at a time, specialized to the axioms among the facts,
+        or as written, as the data decide (`AdaptiveReasoner`). `specialize=True` always specializes
+        them (`SpecializedReasoner`); `specialize=False` evaluates them as written on the columnar
+        engine. With `equality="rewrite"`, one representative replaces all terms that
         are `owl:sameAs` it, in a program with the rules eq-* (`RepresentativeReasoner`).
 
         With `mode="hybrid"`, only the explicit facts and the answers to some patterns are

@@ -39,7 +39,7 @@ def choose_reasoner(
     ...     print(type(choose_reasoner(program, engine.facts({}), engine, **options)).__name__)
     AdaptiveReasoner
     RepresentativeReasoner
-    SpecializedHybridReasoner
+    AdaptiveHybridReasoner
     """
     note_growth(program)
     chosen: Options[F] = Options(**options)
@@ -50,7 +50,7 @@ def choose_reasoner(
             engine,
             chosen,
             materialize=materialize,
-            specialize=specialize is not False,
+            specialize=specialize,
         )
     create = RepresentativeReasoner if equality == "rewrite" else materializing_reasoner
     return create(program, explicit, engine, chosen, specialize=specialize)
