@@ -128,6 +128,8 @@ CODES: dict[str, str] = {
     "E551": "Python of Spark's workers without Corollary",
     "E552": "source of a synchronization that does not fit",
     "E553": "Delta table that cannot be read",
+    "E554": "stream without what it needs",
+    "E555": "option that the data source corollary does not have",
     "E560": "mistake in a SPARQL query",
     "E561": "part of SPARQL that is not supported",
     "E562": "format that does not fit the form of a query",
