@@ -86,6 +86,7 @@ def bring_back(tx: Transaction, state: KnowledgeState, version: int) -> None:
 
 
 def _check(state: KnowledgeState, version: int) -> None:
+    _ = state.opened_store  # raises without a store
     if version > state.version:
         raise InvalidInput(
             "E514",
