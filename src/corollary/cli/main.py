@@ -38,6 +38,8 @@ COMMANDS = {
     "export": "write the facts as RDF, Parquet or Delta tables",
     "verify": "recompute a store and compare",
     "repair": "rebuild caches and other derived files of a store",
+    "clone": "copy a store, also while others write to it",
+    "purge": "erase statements from all versions of a store",
     "compact": "merge the small files of a store",
     "vacuum": "remove files that no version needs",
     "stream": "apply files of changes as they arrive in a folder (Spark Structured Streaming)",
