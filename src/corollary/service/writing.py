@@ -160,7 +160,6 @@ def _rows(
         yield kind, fact, seen[sign] <= explicit[sign]
 
 
-WRITING_JOBS: Mapping[str, Callable[..., Any]] = {
+ALL_JOBS: Mapping[str, Callable[..., Any]] = JOBS | {
     job.__name__: job for job in (update, transact, put_graph, revert, preview)
 }
-ALL_JOBS = JOBS | WRITING_JOBS
