@@ -48,6 +48,7 @@ NOT_RECORDED = {
     "tuple_facts_of_axiom": f"{_SUMMED} tuple_facts_limit",
     "facts_of_specialized_rule": f"{_SUMMED} specialized_rules_limit",
     "least_tuple_steps": f"{_SUMMED} tuple_steps_of_fact",
+    "interpreted_call_elements": "a loop compares it until it is compiled; tests/core/test_jit.py",
     "tuple_slice_steps": f"{_COMPILED}; tests/test_tuples.py",
     "proof_rule_instances_limit": "the instances are sliced; `many_instances`",
     "driver_terms_limit": "only filters over tables of terms; tests/engines/spark/test_answers.py",

@@ -98,6 +98,7 @@ CODES: dict[str, str] = {
     "E407": "wrong materialization",
     "E408": "Spark in a forked process",
     "E409": "more rule instances than can be counted",
+    "E410": "loops that cannot be compiled",
     "E430": "file that already exists",
     "E500": "no store at a path",
     "E501": "store of a newer format",

@@ -28,6 +28,7 @@ from corollary.knowledge_base.transaction import LoadFrom, Transaction, Transact
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
+from corollary.reasoning.choose import EQUALITY
 from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
     from corollary.store.places import Place
-
-EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
 class KnowledgeBase(TripleSurface):
