@@ -17,8 +17,8 @@ from corollary.core.html import html_text
 from corollary.core.tables import decode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.state import KnowledgeState
-from corollary.lang.functions import FUNCTIONS
 from corollary.lang.printer import Printer
+from corollary.lang.reference_expressions import holds
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import (
     IRI,
@@ -27,12 +27,13 @@ from corollary.lang.syntax import (
     Aggregate,
     Atom,
     Constant,
+    Expression,
     Filter,
     Negation,
     Operation,
     Rule,
-    Term,
     Variable,
+    expression_variables,
     is_auxiliary,
 )
 
@@ -238,7 +239,7 @@ class _Search:
         missing: list[Literal] = [substituted_atom(atom, known) for atom in gaps]
         held: list[Literal] = list(holds)
         for part in others:
-            if isinstance(part, Filter) and _rejects(part, known):
+            if isinstance(part, Filter) and _rejects(part.expression, known):
                 return None
             if isinstance(part, Negation):
                 atom = substituted_atom(part.atom, known)
@@ -289,29 +290,8 @@ def _unified(pattern: Atom, fact: Atom) -> dict[Variable, Constant] | None:
     return values
 
 
-def _rejects(part: Filter, known: Substitution) -> bool:
-    """Whether a filter of known terms is false; one that cannot be decided here is not."""
-    return _truth(part.expression, known) is False
-
-
-def _truth(expression: object, known: Substitution) -> bool | None:
-    if not isinstance(expression, Operation):
-        return None
-    if expression.operator in FUNCTIONS:
-        terms = [_value(argument, known) for argument in expression.arguments]
-        if None in terms:
-            return None
-        return FUNCTIONS[expression.operator].call(*terms)
-    values = [_truth(argument, known) for argument in expression.arguments]
-    match expression.operator:
-        case "!":
-            return None if values[0] is None else not values[0]
-        case "&&":
-            return False if False in values else None if None in values else True
-        case "||":
-            return True if True in values else None if None in values else False
-    return None
-
-
-def _value(term: object, known: Substitution) -> Term | None:
-    return known.get(term) if isinstance(term, Variable) else term  # type: ignore[return-value]
+def _rejects(expression: Expression, known: Substitution) -> bool:
+    """Whether a filter rejects known terms; one with other variables is not decided."""
+    if isinstance(expression, Operation) and expression.operator == "&&":
+        return any(_rejects(argument, known) for argument in expression.arguments)
+    return known.keys() >= {*expression_variables(expression)} and not holds(expression, known)

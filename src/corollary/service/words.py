@@ -12,6 +12,7 @@ from corollary.lang.syntax import (
     TRIPLE,
     Aggregate,
     Atom,
+    Bind,
     BodyLiteral,
     Filter,
     Negation,
@@ -62,7 +63,7 @@ def _phrase(part: BodyLiteral, printer: Printer) -> str:
             return f"{printer.term(subject)} {_verb(property_, printer)} {printer.term(object_)}"
         case Negation(atom):
             return f"it is not known that {_phrase(atom, printer)}"
-        case Atom() | Filter() | Aggregate():
+        case Atom() | Bind() | Filter() | Aggregate():
             return printer.body_literal(part)
 
 
