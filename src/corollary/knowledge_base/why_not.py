@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corollary.algorithms.reasoner import Reasoner
+from corollary.core.calls import truth_of
 from corollary.core.engine import Facts
 from corollary.core.html import html_text
 from corollary.core.tables import decode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.state import KnowledgeState
-from corollary.lang.functions import FUNCTIONS
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import (
@@ -29,9 +29,7 @@ from corollary.lang.syntax import (
     Constant,
     Filter,
     Negation,
-    Operation,
     Rule,
-    Term,
     Variable,
     is_auxiliary,
 )
@@ -291,27 +289,4 @@ def _unified(pattern: Atom, fact: Atom) -> dict[Variable, Constant] | None:
 
 def _rejects(part: Filter, known: Substitution) -> bool:
     """Whether a filter of known terms is false; one that cannot be decided here is not."""
-    return _truth(part.expression, known) is False
-
-
-def _truth(expression: object, known: Substitution) -> bool | None:
-    if not isinstance(expression, Operation):
-        return None
-    if expression.operator in FUNCTIONS:
-        terms = [_value(argument, known) for argument in expression.arguments]
-        if None in terms:
-            return None
-        return FUNCTIONS[expression.operator].call(*terms)
-    values = [_truth(argument, known) for argument in expression.arguments]
-    match expression.operator:
-        case "!":
-            return None if values[0] is None else not values[0]
-        case "&&":
-            return False if False in values else None if None in values else True
-        case "||":
-            return True if True in values else None if None in values else False
-    return None
-
-
-def _value(term: object, known: Substitution) -> Term | None:
-    return known.get(term) if isinstance(term, Variable) else term  # type: ignore[return-value]
+    return truth_of(part.expression, known) is False
