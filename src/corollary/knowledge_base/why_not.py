@@ -26,9 +26,11 @@ from corollary.lang.syntax import (
     TYPE,
     Aggregate,
     Atom,
+    Bind,
     Constant,
     Filter,
     Negation,
+    Operation,
     Rule,
     Variable,
     is_auxiliary,
@@ -236,7 +238,7 @@ class _Search:
         missing: list[Literal] = [substituted_atom(atom, known) for atom in gaps]
         held: list[Literal] = list(holds)
         for part in others:
-            if isinstance(part, Filter) and _rejects(part, known):
+            if isinstance(part, Filter | Bind) and _rejects(part, known):
                 return None
             if isinstance(part, Negation):
                 atom = substituted_atom(part.atom, known)
@@ -287,6 +289,9 @@ def _unified(pattern: Atom, fact: Atom) -> dict[Variable, Constant] | None:
     return values
 
 
-def _rejects(part: Filter, known: Substitution) -> bool:
-    """Whether a filter of known terms is false; one that cannot be decided here is not."""
-    return truth_of(part.expression, known) is False
+def _rejects(part: Filter | Bind, known: Substitution) -> bool:
+    """Whether a filter or a value of known terms is false; one that cannot be decided is not."""
+    condition = part.expression
+    if isinstance(part, Bind):
+        condition = Operation("sameTerm", (part.expression, part.variable))
+    return truth_of(condition, known) is False
