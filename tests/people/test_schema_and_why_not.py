@@ -135,3 +135,13 @@ def test_what_is_missing_suffices(edges: set[tuple[int, int]], goal: tuple[int, 
         assert fact in kb
         kb.delete(list(way.missing))
         assert len(changes)
+
+
+def test_why_not_with_computed_values() -> None:
+    """A value that another fact would give is missing; one that a filter rejects is not."""
+    kb = KnowledgeBase(
+        "total(?x, ?t) :- price(?x, ?p), BIND(?p * 2 AS ?t), FILTER(STRLEN(STR(?t)) < 3) ."
+        " price(a, 3) . price(b, 70) ."
+    )
+    assert '✗ price("a", ?p)' in str(kb.why_not("total(a, 7)"))
+    assert "no rule could derive it" in str(kb.why_not("total(b, 140)"))

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corollary.algorithms.reasoner import Reasoner
+from corollary.core.calls import truth_of
 from corollary.core.engine import Facts
 from corollary.core.html import html_text
 from corollary.core.tables import decode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.lang.printer import Printer
-from corollary.lang.reference_expressions import holds
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import (
     IRI,
@@ -26,14 +26,13 @@ from corollary.lang.syntax import (
     TYPE,
     Aggregate,
     Atom,
+    Bind,
     Constant,
-    Expression,
     Filter,
     Negation,
     Operation,
     Rule,
     Variable,
-    expression_variables,
     is_auxiliary,
 )
 
@@ -239,7 +238,7 @@ class _Search:
         missing: list[Literal] = [substituted_atom(atom, known) for atom in gaps]
         held: list[Literal] = list(holds)
         for part in others:
-            if isinstance(part, Filter) and _rejects(part.expression, known):
+            if isinstance(part, Filter | Bind) and _rejects(part, known):
                 return None
             if isinstance(part, Negation):
                 atom = substituted_atom(part.atom, known)
@@ -290,8 +289,9 @@ def _unified(pattern: Atom, fact: Atom) -> dict[Variable, Constant] | None:
     return values
 
 
-def _rejects(expression: Expression, known: Substitution) -> bool:
-    """Whether a filter rejects known terms; one with other variables is not decided."""
-    if isinstance(expression, Operation) and expression.operator == "&&":
-        return any(_rejects(argument, known) for argument in expression.arguments)
-    return known.keys() >= {*expression_variables(expression)} and not holds(expression, known)
+def _rejects(part: Filter | Bind, known: Substitution) -> bool:
+    """Whether a filter or a value of known terms is false; one that cannot be decided is not."""
+    condition = part.expression
+    if isinstance(part, Bind):
+        condition = Operation("sameTerm", (part.expression, part.variable))
+    return truth_of(condition, known) is False
