@@ -19,10 +19,10 @@ per axiom when specialized; the threshold is the ratio of the two. As written, a
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from corollary.algorithms.hybrid import Hybrid
 from corollary.algorithms.reasoner import Options, Reasoner, changed_program
 from corollary.core.changes import Changes
 from corollary.core.engine import Engine, F
@@ -40,15 +40,17 @@ if TYPE_CHECKING:
     from corollary.reasoning.tuples import TupleReasoner
 
 
-_AS_WRITTEN = (AsWrittenReasoner, Hybrid)
-_OVER_RELATIONS = (SpecializedReasoner, *_AS_WRITTEN)
+@dataclass(frozen=True)
+class Ways:
+    """How to evaluate rules over whole relations, specialized or as written."""
+
+    specialized: Callable[..., SpecializedReasoner[Any]] = SpecializedReasoner
+    as_written: Callable[..., Reasoner[Any]] = AsWrittenReasoner
+    continues: bool = True  # whether one may continue with all facts of another, or of an index
 
 
 class AdaptiveReasoner(TransparentReasoner[F]):
     """Maintains mat(Π, E) with the reasoner that is cheapest for the current data."""
-
-    _continues = True  # whether a reasoner may continue with the facts of another
-    _chosen_for = 0  # explicit facts when a reasoner over whole relations was chosen
 
     def __init__(
         self,
@@ -56,15 +58,17 @@ class AdaptiveReasoner(TransparentReasoner[F]):
         explicit: F,
         engine: Engine[F],
         options: Options[F] | None = None,
+        ways: Ways | None = None,
     ) -> None:
         """Materialize, or start from the known facts of the options."""
         options = options or Options()
         self.engine = engine
+        self._ways = ways or Ways()
         self._options = replace(options, known=None, complete=None)
         # Until an update has taken too many steps.
-        self._may_index = (
-            is_in_process(engine) and options.algorithm == "auto" and not options.coarse
-        )
+        self._may_index = is_in_process(engine) and self._ways.continues
+        self._may_index &= options.algorithm == "auto" and not options.coarse
+        self._chosen_for = 0  # explicit facts when rules were left as written
         self._inner = self._cheapest(program, explicit, options)
         self.statistics = self._inner.statistics
 
@@ -81,11 +85,16 @@ class AdaptiveReasoner(TransparentReasoner[F]):
         self, program: Program, explicit: F, options: Options[F], axioms: int
     ) -> Reasoner[F]:
         """Specialize the rules, or evaluate them as written."""
-        most_rules, self._chosen_for = self._most_rules(len(explicit)), len(explicit)
+        most_rules = self._most_rules(len(explicit))
         if most_rules is None or axioms <= most_rules:
             with contextlib.suppress(TooManyRules):
-                return self._specialized(program, explicit, options, most_rules)
+                limited = replace(options, most_rules=most_rules)
+                return self._ways.specialized(program, explicit, self.engine, limited)
         return self._as_written(program, explicit, options)
+
+    def _as_written(self, program: Program, explicit: F, options: Options[F]) -> Reasoner[F]:
+        self._chosen_for = len(explicit)
+        return self._ways.as_written(program, explicit, self.engine, options)
 
     def _fits_tuples(self, program: Program, facts: int, axioms: int) -> bool:
         """Test whether to evaluate rules tuple at a time: there are few facts per axiom."""
@@ -108,10 +117,10 @@ class AdaptiveReasoner(TransparentReasoner[F]):
         inner = self._inner
         if not self._may_index or not is_supported(inner.program.rules):
             return False
-        if not isinstance(inner, _OVER_RELATIONS) or (
-            isinstance(inner, SpecializedReasoner)
-            and inner.rule_count <= tuning.specialized_rules_limit
-        ):
+        if isinstance(inner, SpecializedReasoner):
+            if inner.rule_count <= tuning.specialized_rules_limit:
+                return False
+        elif inner.has_index:
             return False
         budget = budget_of(self.engine)
         needed = BYTES_OF_FACT * len(inner.facts)
@@ -132,7 +141,7 @@ class AdaptiveReasoner(TransparentReasoner[F]):
                 self._may_index = False
                 self._use_relations()
             except TooManyRules:
-                if not self._continues or self._is_mostly_new(changes):
+                if not self._ways.continues or self._is_mostly_new(changes):
                     return self._start_over(changes)
                 self._inner = self._as_written(inner.program, inner.explicit, self._known())
 
@@ -146,15 +155,15 @@ class AdaptiveReasoner(TransparentReasoner[F]):
         program = changed_program(inner.program, changes)
         size, least = len(changes.inserted) + len(changes.deleted), tuning.tuple_facts_limit // 10
         facts = len(inner.explicit) + len(changes.inserted) - len(changes.deleted)
-        if isinstance(inner, _AS_WRITTEN) and facts > max(least, 2 * self._chosen_for):
+        is_as_written = not isinstance(inner, SpecializedReasoner) and not inner.has_index
+        if is_as_written and facts > max(least, 2 * self._chosen_for):
             return True
         is_bulk = size > least and size > len(inner.explicit) // 10
         if not is_bulk and program is inner.program:
             if self._is_worth_an_index():
                 self._index()
             return False
-        has_index = not isinstance(inner, _OVER_RELATIONS)
-        if has_index and not is_bulk and is_supported(program.rules):
+        if inner.has_index and not is_bulk and is_supported(program.rules):
             return False
         schema = schema_predicates(program)
         axioms = len(inner.explicit.only(schema)) + len(changes.inserted.only(schema))
@@ -163,9 +172,9 @@ class AdaptiveReasoner(TransparentReasoner[F]):
         is_old_supported = program is inner.program or is_supported(inner.program.rules)
         if is_old_supported and self._fits_tuples(program, facts, axioms):
             self._index()
-        elif has_index and self._is_mostly_new(changes):
+        elif inner.has_index and self._is_mostly_new(changes):
             return True
-        elif has_index:
+        elif inner.has_index:
             self._use_relations()
         return False
 
@@ -191,7 +200,7 @@ class AdaptiveReasoner(TransparentReasoner[F]):
     def _index(self) -> None:
         """Evaluate tuple at a time from now on."""
         inner = self._inner
-        if isinstance(inner, _OVER_RELATIONS):
+        if not inner.has_index:
             self._inner = self._tuple_at_a_time(
                 inner.program, inner.explicit, inner.all_facts, known_auxiliary=True
             )
@@ -221,11 +230,3 @@ class AdaptiveReasoner(TransparentReasoner[F]):
             known=known,
             known_auxiliary=known_auxiliary,
         )
-
-    def _specialized(
-        self, program: Program, explicit: F, options: Options[F], most_rules: int | None
-    ) -> SpecializedReasoner[F]:
-        return SpecializedReasoner(program, explicit, self.engine, options, most_rules=most_rules)
-
-    def _as_written(self, program: Program, explicit: F, options: Options[F]) -> Reasoner[F]:
-        return AsWrittenReasoner(program, explicit, self.engine, options)

@@ -39,7 +39,7 @@ def choose_reasoner(
     ...     print(type(choose_reasoner(program, engine.facts({}), engine, **options)).__name__)
     AdaptiveReasoner
     RepresentativeReasoner
-    AdaptiveHybridReasoner
+    AdaptiveReasoner
     """
     note_growth(program)
     chosen: Options[F] = Options(**options)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import cast
 
@@ -26,7 +26,7 @@ from corollary.errors import Source
 from corollary.lang.program import Program
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import Atom, Rule
-from corollary.reasoning.adaptive import AdaptiveReasoner
+from corollary.reasoning.adaptive import AdaptiveReasoner, Ways
 from corollary.reasoning.specialization import SpecializedReasoner
 from corollary.reasoning.templates import is_specializable
 
@@ -55,8 +55,9 @@ def make_hybrid(
 ) -> Reasoner[F]:
     """Create a hybrid reasoner.
 
-    The data decide whether rules about schemas are specialized, or `specialize` does. It derives
-    its small materialization itself, and ignores known facts.
+    The data decide whether rules about schemas are specialized, or `specialize` does: a query over
+    rules as written reads more facts, and a specialized rule costs some 200 µs when rules change.
+    The reasoner derives its small materialization itself, and ignores known facts.
     """
     options = replace(options or Options(), known=None, complete=None)
     patterns = tuple(materialize)
@@ -64,53 +65,11 @@ def make_hybrid(
         patterns = (*schema_patterns(), *patterns)
     if specialize is False or not is_specializable(program):
         return Hybrid(program, explicit, engine, options, patterns=patterns)
+    special = partial(SpecializedHybridReasoner, patterns=patterns)
     if specialize:
-        return SpecializedHybridReasoner(program, explicit, engine, options, patterns=patterns)
-    return AdaptiveHybridReasoner(program, explicit, engine, options, patterns=patterns)
-
-
-class AdaptiveHybridReasoner(AdaptiveReasoner[F]):
-    """`Hybrid` over specialized rules, or over rules as written if there would be too many.
-
-    A query over rules as written derives facts of all classes and properties that lead to its own;
-    a specialized rule costs some 200 µs whenever the rules change.
-    """
-
-    _continues = False  # what is stored is derived again
-
-    def __init__(
-        self,
-        program: Program,
-        explicit: F,
-        engine: Engine[F],
-        options: Options[F] | None = None,
-        *,
-        patterns: Iterable[Atom] = (),
-    ) -> None:
-        """Pre-materialize the patterns."""
-        self.patterns = tuple(patterns)
-        super().__init__(program, explicit, engine, options)
-
-    def _fits_tuples(self, program: Program, facts: int, axioms: int) -> bool:
-        return False
-
-    def _is_worth_an_index(self) -> bool:
-        return False
-
-    def _specialized(
-        self, program: Program, explicit: F, options: Options[F], most_rules: int | None
-    ) -> SpecializedHybridReasoner[F]:
-        return SpecializedHybridReasoner(
-            program,
-            explicit,
-            self.engine,
-            options,
-            patterns=self.patterns,
-            most_rules=most_rules,
-        )
-
-    def _as_written(self, program: Program, explicit: F, options: Options[F]) -> Hybrid[F]:
-        return Hybrid(program, explicit, self.engine, options, patterns=self.patterns)
+        return special(program, explicit, engine, options)
+    ways = Ways(special, partial(Hybrid, patterns=patterns), continues=False)
+    return AdaptiveReasoner(program, explicit, engine, options, ways)
 
 
 class SpecializedHybridReasoner(SpecializedReasoner[F]):
@@ -144,11 +103,10 @@ class SpecializedHybridReasoner(SpecializedReasoner[F]):
         options: Options[F] | None = None,
         *,
         patterns: Iterable[Atom] = (),
-        most_rules: int | None = None,
     ) -> None:
-        """Pre-materialize the patterns; see `SpecializedReasoner` for `most_rules`."""
+        """Pre-materialize the patterns."""
         self.patterns = tuple(patterns)
-        super().__init__(program, explicit, engine, options, most_rules=most_rules)
+        super().__init__(program, explicit, engine, options)
 
     def _maintained(self, program: Program, explicit: F, options: Options[F]) -> Hybrid[F]:
         return Hybrid(

@@ -26,7 +26,7 @@ from typing import Any, Generic
 from corollary.algorithms.maintain import Maintainer
 from corollary.algorithms.reasoner import Options, changed_program, refuse_difference
 from corollary.core.changes import Changes
-from corollary.core.engine import Engine, F
+from corollary.core.engine import F
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Rule
@@ -110,16 +110,6 @@ class _Schema(Generic[F]):
         self.plan.drop(self.instances.pop(binding))
 
 
-@dataclass(frozen=True)
-class _RestorePoint(Generic[F]):
-    """The state for a rollback, without the plan, which is rebuilt."""
-
-    schema: _Schema[F]
-    has_closed_schema: bool
-    inner: object
-    closure: object
-
-
 class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
     """Maintains mat(Π, E) while E and Π change, as `Maintainer` does, by rules specialized to E.
 
@@ -142,24 +132,8 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
     ['[<Student>, rdfs:subClassOf, <Person>]', '[<ann>, a, <Person>]']
     """
 
-    def __init__(
-        self,
-        program: Program,
-        explicit: F,
-        engine: Engine[F],
-        options: Options[F] | None = None,
-        *,
-        most_rules: int | None = None,
-    ) -> None:
-        """Materialize, or start from the known facts of the options.
-
-        This and later updates raise `TooManyRules` instead of adding instances of templates if
-        there would be more than `most_rules`.
-        """
-        self.most_rules = most_rules
-        super().__init__(program, explicit, engine, options)
-
     def _start(self, program: Program, explicit: F, options: Options[F]) -> None:
+        self.most_rules = options.most_rules
         # While only schema rules derive axioms, the inner maintainer receives the closed schema
         # among its explicit facts, and does without these rules.
         self._has_closed_schema = True
@@ -225,15 +199,13 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
     def state(self) -> object:
         """Everything that an update replaces, as a value; assign it to roll back."""
         schema = self._schema
-        return _RestorePoint(
-            schema, self._has_closed_schema, self._inner.state, schema.closure.state
-        )
+        return schema, self._has_closed_schema, self._inner.state, schema.closure.state
 
     @state.setter
     def state(self, state: object) -> None:
-        assert isinstance(state, _RestorePoint), "a state of this reasoner"
-        self._schema, self._has_closed_schema = state.schema, state.has_closed_schema
-        self._inner.state, self._schema.closure.state = state.inner, state.closure
+        assert isinstance(state, tuple), "a state of this reasoner"
+        # The plan has changed in place, and is made again.
+        self._schema, self._has_closed_schema, self._inner.state, self._schema.closure.state = state
         most_rules, self.most_rules = self.most_rules, None
         self._replan(self._schema.program, self.explicit)
         self.most_rules = most_rules
