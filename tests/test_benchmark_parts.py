@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import dag, losses, lubm_data, lubm_one, page, sql, tables
-from benchmarks.report import DATA
+from benchmarks.report import DATA, Row
 from corollary.core.compile import narrow_predicate, narrow_terms
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang import reference
@@ -135,7 +135,7 @@ def test_rounds_in_sql_over_lubm_one() -> None:
 
 
 def test_losses_are_extracted_from_every_kind_of_row() -> None:
-    saved = {
+    saved: dict[str, list[Row]] = {
         "bf": [
             {"case": "d", "algorithm": name, "explicit_deleted": 9, "milliseconds": time}
             for name, time in (("auto", 3.0), ("bf", 2.0), ("dred", 1.0))

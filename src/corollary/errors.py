@@ -141,6 +141,21 @@ CODES: dict[str, str] = {
     "E582": "patterns to materialize without hybrid mode",
     "E583": "query plan without hybrid mode",
     "E595": "more computed values than Spark's driver takes",
+    "E600": "malformed request",
+    "E601": "content of a request in an unsupported format",
+    "E602": "no acceptable format of an answer",
+    "E603": "missing or unknown token",
+    "E604": "request that its role does not allow",
+    "E605": "request from a foreign page",
+    "E606": "request that is too large",
+    "E607": "answer with too many rows",
+    "E608": "too many requests",
+    "E609": "service that is not ready",
+    "E610": "unusable file of tokens",
+    "E611": "public address without tokens",
+    "E612": "address that cannot be listened on",
+    "E613": "unknown path or method",
+    "E614": "unexpected failure of the service",
 }
 
 

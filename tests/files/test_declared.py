@@ -336,7 +336,12 @@ def test_native_answers_of_queries() -> None:
     )
     found = kb.query("SELECT ?s ?n ?m ?u { ?s <urn:n> ?n ; <urn:m> ?m } ORDER BY ?n")
     assert not isinstance(found, bool)
-    frame = found.to_pandas(native=True)
-    assert (frame["n"].dtype.kind, frame["n"].sum()) == ("i", 3)
+    one = f'"1"^^<{XSD}integer>'
+    rows = found.to_pylist(native=True)
+    assert rows == [
+        {"s": "urn:a", "n": 1, "m": one, "u": None},
+        {"s": "urn:b", "n": 2, "m": '"x"', "u": None},
+    ]
+    assert found.to_pandas(native=True)["n"].sum() == 3
     assert found.to_polars(native=True)["n"].to_list() == [1, 2]
-    assert found.to_pylist()[0]["n"] == f'"1"^^<{XSD}integer>'
+    assert found.to_pylist()[0]["n"] == one

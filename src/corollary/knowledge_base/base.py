@@ -355,14 +355,16 @@ class KnowledgeBase(TripleSurface):
             return native_table(explicit, derived, names, self.state.dictionary, declared)
         return relation_table(explicit, derived, names, self.state.dictionary)
 
-    def query(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:
+    def query(
+        self, text: str, *, name: str = "<query>", limit_rows: int | None = None
+    ) -> Solutions | TripleTable | bool:
         """Answer a SPARQL 1.1 query over all triples, explicit and derived.
 
         SELECT returns `Solutions`, CONSTRUCT and DESCRIBE return a `TripleTable`: tables with terms
         in N-Triples syntax. ASK returns a bool. The prefixes of the knowledge base need no
         declaration. Facts of plain relations are not triples, so SPARQL does not see them; instead
         the query can be an atom, such as `path(1, ?y)`, which binds its variables. Error messages
-        refer to the query text as `name`.
+        refer to the query text as `name`. An answer of more than `limit_rows` rows is an error.
 
         >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
         >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
@@ -372,8 +374,8 @@ class KnowledgeBase(TripleSurface):
         """
         text = query_text(text)
         if is_pattern(text):
-            return match(self.state, self.state.pattern(text))
-        answer = self.state.query_engine().query(text, self.prefixes, name)
+            return match(self.state, self.state.pattern(text), limit_rows)
+        answer = self.state.query_engine().query(text, self.prefixes, name, limit_rows)
         return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:

@@ -17,8 +17,8 @@ from corollary.lang.stratify import Stratum, stratify
 from corollary.lang.syntax import TRIPLE, Atom, Rule
 from corollary.lang.validate import validate
 
-PROGRAM_SUFFIXES = (".dl", ".srl")  # of the rule language, and of the SHACL Rules language
 _RULE = "a rule looks like: path(?x, ?y) :- edge(?x, ?y) ."
+PROGRAM_SUFFIXES = (".dl", ".srl")  # of the rule language, and of the SHACL Rules language
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,10 +92,19 @@ class QueryEngine(Planner):
         self._runner = runner
 
     def query(
-        self, text: str, prefixes: Mapping[str, str], name: str = "<query>"
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        name: str = "<query>",
+        limit_rows: int | None = None,
     ) -> Solutions | TripleTable | bool:
         """Answer a query: a table, or for ASK, whether there is a solution."""
-        return self.answer(self.plan(text, prefixes, name))
+        plan = self.plan(text, prefixes, name)
+        self._runner.limit_rows = limit_rows
+        try:
+            return self.answer(plan)
+        finally:
+            self._runner.limit_rows = None
 
     def solutions(self, parsed: Parsed, pattern: Node, variables: Sequence[str]) -> Solutions:
         """The solutions of a pattern of an update, which is translated anew each time."""

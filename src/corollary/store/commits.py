@@ -80,6 +80,26 @@ class Commit:
         moment = datetime.fromtimestamp(self.milliseconds / 1000, UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
+    def summary(self) -> dict[str, Any]:
+        """The commit as the log shows it, for JSON."""
+        statistics = self.statistics
+        return {
+            "version": self.version,
+            "time": self.time,
+            "author": self.author,
+            "kind": self.kind,
+            "message": self.message,
+            "inserted": statistics.inserted,
+            "deleted": statistics.deleted,
+            "explicit": statistics.explicit,
+            "facts": statistics.facts,
+            "rules": self.rules,
+            "algorithm": statistics.algorithm,
+            "engine": statistics.engine,
+            "seconds": round(sum(statistics.seconds.values()), 6),
+            "batch": self.batch,
+        }
+
     def info(self) -> dict[str, Any]:
         """The metadata of the Delta commit, in the current format."""
         info = asdict(replace(self, prefixes=dict(self.prefixes), format=FORMAT))
