@@ -345,4 +345,4 @@ def test_native_answers_of_queries() -> None:
     ]
     assert found.to_pandas(native=True)["n"].sum() == 3
     assert found.to_polars(native=True)["n"].to_list() == [1, 2]
-    assert found.to_pylist()[0]["n"] == f'"1"^^<{XSD}integer>'
+    assert found.to_pylist()[0]["n"] == one

@@ -213,8 +213,8 @@ def add_on_error(parser: Parser) -> None:
         "--on-error",
         choices=("fail", "skip"),
         default="fail",
-        help="on RDF statements that cannot be parsed: fail, or skip and report them"
-        " (default: fail)",
+        help="on RDF statements that cannot be parsed, and rows of tables that do not fit their"
+        " declaration: fail, or skip and report them (default: fail)",
     )
     add_input_limit(parser)
 

@@ -71,14 +71,14 @@ def _of_text(text: str, kind: ColumnType, quoted: bool) -> Constant | None:
 def terms_of_values(
     values: Sequence[object], kind: ColumnType, *, quoted: bool = False
 ) -> tuple[list[Constant], Indices]:
-    """The terms of distinct values; the number of the term of each value, -1 if it does not fit."""
-    terms: dict[Constant, int] = {}
-    numbers = np.full(len(values), _NULL, np.int64)
-    for place, value in enumerate(values):
-        term = term_of_value(value, kind, quoted=quoted)
-        if term is not None:
-            numbers[place] = terms.setdefault(term, len(terms))
-    return list(terms), numbers
+    """The terms of distinct values; the number of the term of each value, -1 if it does not fit.
+
+    Values such as `1` and `1.0` may have the same term, which then occurs twice.
+    """
+    found = [term_of_value(value, kind, quoted=quoted) for value in values]
+    fits = np.fromiter((term is not None for term in found), bool, len(found))
+    numbers = np.where(fits, np.cumsum(fits) - 1, _NULL)
+    return [term for term in found if term is not None], numbers
 
 
 def expected(kind: ColumnType, name: str, value: object) -> str:

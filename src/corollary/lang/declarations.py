@@ -221,10 +221,17 @@ def read_value(text: str, kind: ColumnType) -> Constant | None:
         return Literal(text)
     text = text.strip()
     match kind:
-        case "integer" | "decimal" | "double":
-            datatype = {"integer": xsd.INTEGER, "decimal": xsd.DECIMAL, "double": xsd.DOUBLE}[kind]
-            value = value_of(Literal(text, datatype))
-            return None if value is None else of_number(value, kind)
+        case "integer":
+            whole = xsd.read_number(text, xsd.INTEGER)
+            return None if whole is None else Literal(xsd.integer_text(int(whole)), xsd.INTEGER)
+        case "decimal":
+            exact = xsd.read_number(text, xsd.DECIMAL)
+            if not isinstance(exact, Decimal):
+                return None
+            return Literal(xsd.decimal_text(exact) if exact else "0.0", xsd.DECIMAL)
+        case "double":
+            double = xsd.read_number(text, xsd.DOUBLE)
+            return None if double is None else Literal(xsd.double_text(float(double)), xsd.DOUBLE)
         case "boolean":
             truth = xsd.BOOLEANS.get(text.lower())
             return None if truth is None else literal_of(truth)
