@@ -8,7 +8,7 @@ violation, except that symmetric variants count once (`variants`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +65,13 @@ def inconsistencies(
     *,
     examples: int | None = 3,
     variants: bool = False,
+    rules: Sequence[Rule] | None = None,
+    delta: F | None = None,
 ) -> Iterator[Inconsistency]:
     """The constraints that a materialization violates, each with some examples.
 
-    Symmetric variants of a violation count once, unless `variants` is true.
+    Symmetric variants of a violation count once, unless `variants` is true. `rules` restricts the
+    constraints, and `delta` the violations to those with one of these facts.
 
     >>> from corollary.core.dictionary import Dictionary
     >>> from corollary.core.tables import encode
@@ -80,7 +83,7 @@ def inconsistencies(
     ...     print(inconsistency.describe(Printer())["examples"])
     [['p(2)', 'q(2)']]
     """
-    for rule in program.constraints:
+    for rule in program.constraints if rules is None else rules:
         variables = tuple(
             dict.fromkeys(
                 variable
@@ -91,7 +94,7 @@ def inconsistencies(
         )
         listed = Rule(Atom(_RELATION, variables), rule.body, rule.name, rule.span)
         compiled = compile_rule(listed, engine.dictionary)
-        violating = engine.derive([compiled], facts).facts
+        violating = engine.derive([compiled], facts, delta=delta).facts
         if len(violating):
             found = violating.rows(Predicate(_RELATION))
             distinct = found if variants else distinct_rows(rule, variables, found)

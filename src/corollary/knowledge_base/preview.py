@@ -5,16 +5,18 @@ A preview applies the changes to a fork with a dictionary of its own, so nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from corollary.algorithms import constraints
+from corollary.core.changes import Changes
+from corollary.core.engine import Facts
 from corollary.core.proof import Proof
 from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.knowledge_base.transaction import Applied, TransactionChanges
-from corollary.lang.syntax import Atom, Rule
+from corollary.lang.syntax import Atom, Filter, Rule, is_auxiliary
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.persistence import Committed
@@ -38,28 +40,67 @@ class Preview(TransactionChanges):
         return super().__repr__().replace("changes of", "preview based on")
 
 
-def contradictions(state: KnowledgeState) -> dict[Rule, constraints.Inconsistency]:
-    """The violated constraints, with all violations."""
-    return {one.rule: one for one in state.reasoner.inconsistencies(examples=None)}
-
-
 def new_contradictions(
     state: KnowledgeState,
-    before: Mapping[Rule, constraints.Inconsistency],
+    fork: KnowledgeState,
+    changes: Changes[Facts],
     prefixes: Mapping[str, str],
 ) -> Iterator[Inconsistency]:
-    """The violations that a state has and did not have before, with proofs."""
+    """The violations that a changed fork has and its state has not, with proofs."""
 
     def explain(fact: Atom) -> Proof:
-        return replace(state.reasoner.explain(fact), prefixes=prefixes)
+        return replace(fork.reasoner.explain(fact), prefixes=prefixes)
 
-    for rule, now in contradictions(state).items():
-        known = {_key(one) for one in before[rule].examples} if rule in before else set()
-        fresh = [one for one in now.examples if _key(one) not in known]
+    old = frozenset(state.reasoner.program.constraints)
+    rules = fork.reasoner.program.constraints
+    settings = fork.settings
+    is_whole = settings.mode == "materialized" and settings.equality == "rules"
+    narrow = [rule for rule in rules if is_whole and rule in old and _is_monotonic(rule)]
+    found = list(_violated(fork, narrow, changes.inserted)) if narrow else []
+    others = [rule for rule in rules if rule not in frozenset(narrow)]
+    if others:
+        after = _violated(fork, others) if is_whole else _all_violated(fork)
+        before: list[constraints.Inconsistency] = []
+        if again := [one.rule for one in after if one.rule in old]:
+            before = _violated(state, again) if is_whole else _all_violated(state)
+        found += _difference(after, {one.rule: one for one in before})
+    for one in sorted(found, key=lambda one: rules.index(one.rule)):
+        yield prove_examples(replace(one, examples=one.examples[:_EXAMPLES]), explain, prefixes)
+
+
+def _is_monotonic(rule: Rule) -> bool:
+    """Whether every new violation of a constraint has a fact that the changes list as new."""
+    return all(
+        not is_auxiliary(part.relation) if isinstance(part, Atom) else isinstance(part, Filter)
+        for part in rule.body
+    )
+
+
+def _violated(
+    state: KnowledgeState, rules: Sequence[Rule], delta: Facts | None = None
+) -> list[constraints.Inconsistency]:
+    """All violations of some constraints of a materialization, or those with facts of `delta`."""
+    reasoner = state.reasoner
+    found = constraints.inconsistencies(
+        reasoner.program, reasoner.all_facts, state.engine, examples=None, rules=rules, delta=delta
+    )
+    return list(found)
+
+
+def _all_violated(state: KnowledgeState) -> list[constraints.Inconsistency]:
+    """All violations of all constraints, as the reasoner finds them."""
+    return list(state.reasoner.inconsistencies(examples=None))
+
+
+def _difference(
+    after: Iterable[constraints.Inconsistency], before: Mapping[Rule, constraints.Inconsistency]
+) -> Iterator[constraints.Inconsistency]:
+    """The violations that are new."""
+    for one in after:
+        known = {_key(v) for v in before[one.rule].examples} if one.rule in before else set()
+        fresh = tuple(v for v in one.examples if _key(v) not in known)
         if fresh:
-            examples = tuple(fresh[:_EXAMPLES])
-            found = constraints.Inconsistency(rule, len(fresh), examples)
-            yield prove_examples(found, explain, prefixes)
+            yield constraints.Inconsistency(one.rule, len(fresh), fresh)
 
 
 def _key(violation: constraints.Violation) -> frozenset[object]:

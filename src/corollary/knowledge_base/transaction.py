@@ -267,20 +267,15 @@ class Transaction:
         (0, 0)
         """
         from corollary.knowledge_base.fork import fork_with_terms
-        from corollary.knowledge_base.preview import (
-            contradictions,
-            new_contradictions,
-            preview_of,
-        )
+        from corollary.knowledge_base.preview import new_contradictions, preview_of
 
         self._refuse_closed()
         state = fork_with_terms(self._state)
-        before = contradictions(state)
         requests = [(inserts, joined(tables)) for inserts, tables in self._requests]
         applied = self._apply(state, requests, Notices())
         state.axioms = applied.axioms
         changes = self._changes_of(state, applied, self._state.version, None)
-        found = new_contradictions(state, before, WELL_KNOWN_PREFIXES | self._reader.prefixes)
+        found = new_contradictions(self._state, state, applied.done, self.prefixes)
         return preview_of(changes, state, applied, found)
 
     def rollback(self) -> None:
