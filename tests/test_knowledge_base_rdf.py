@@ -104,7 +104,7 @@ def test_inconsistencies_come_and_go() -> None:
     proof = found.proofs[0]
     assert (proof.kind, proof.rule) == ("derived", found.rule)
     assert {*proof.premises} <= {*proof.nodes()}
-    assert all(premise.fact in kb for premise in proof.premises)  # type: ignore
+    assert all(premise.fact in kb for premise in proof.premises)
     assert found.to_json()["proofs"][0]["premises"]
     assert str(found).startswith("cax-dw is contradicted in 2 ways\n  false   by [cax-dw]\n")
     assert kb.count() == facts, "constraints are never mixed with facts"

@@ -23,9 +23,15 @@ CODES: dict[str, str] = {
     "E103": "malformed escape",
     "E104": "malformed IRI",
     "E105": "expression nested too deeply",
-    "E106": "more than one head atom",
+    "E106": "several facts in one statement",
     "E107": "constant that is not quoted, an IRI or a lower-case symbol",
     "E108": "unexpected character",
+    "E120": "directive of Soufflé",
+    "E121": "condition outside of FILTER",
+    "E123": "triple term or reification",
+    "E124": "variable of a SHACL rule used before it has a value, or given two",
+    "E125": "import that is not a local file",
+    "E126": "DATA pattern over triples that rules derive",
     "E201": "unknown prefix",
     "E202": "unsafe variable",
     "E203": "relation used with different numbers of arguments",
@@ -38,6 +44,14 @@ CODES: dict[str, str] = {
     "E211": "aggregate result variable that is already in use",
     "E212": "variable local to an aggregate used outside it",
     "E213": "term that cannot occur in a triple",
+    "E214": "anonymous variable whose value is needed",
+    "E215": "function that rules cannot have",
+    "E230": "relation used with other arguments than declared",
+    "E231": "constant of another type than declared",
+    "E232": "relation declared twice",
+    "E233": "file of a relation that the program does not mention",
+    "E234": "invalid name of a column",
+    "E235": "unknown type of a column",
     "E301": "file or folder that cannot be read",
     "E302": "file that is not UTF-8 text",
     "E303": "program without rules or facts",
@@ -65,6 +79,13 @@ CODES: dict[str, str] = {
     "E341": "data in an unsupported form",
     "E343": "transaction that is already open or already closed",
     "E344": "unknown relation",
+    "E345": "argument of a wrong type",
+    "E346": "copy of a knowledge base",
+    "E350": "value of another type than declared",
+    "E351": "table without a declared column",
+    "E352": "result of another type than declared",
+    "E353": "file name without a format of tables",
+    "E354": "file declared outside of a program",
     "E401": "file or folder that cannot be written",
     "E402": "no usable Java",
     "E403": "optional dependency not installed",
@@ -100,6 +121,10 @@ CODES: dict[str, str] = {
     "E547": "store with representatives on Spark",
     "E548": "option that the data source rdf does not have",
     "E549": "tables that tasks have not written completely",
+    "E550": "setting that a running Spark cannot change",
+    "E551": "Python of Spark's workers without Corollary",
+    "E552": "source of a synchronization that does not fit",
+    "E553": "Delta table that cannot be read",
     "E560": "mistake in a SPARQL query",
     "E561": "part of SPARQL that is not supported",
     "E562": "format that does not fit the form of a query",
@@ -115,6 +140,7 @@ CODES: dict[str, str] = {
     "E581": "hybrid mode with representatives of equal terms",
     "E582": "patterns to materialize without hybrid mode",
     "E583": "query plan without hybrid mode",
+    "E595": "more computed values than Spark's driver takes",
     "E600": "malformed request",
     "E601": "content of a request in an unsupported format",
     "E602": "no acceptable format of an answer",
@@ -140,6 +166,8 @@ WARNINGS: dict[str, str] = {
     "W103": "axioms that no rule reads",
     "W104": "groups of an aggregate without a result",
     "W105": "first row of a table that looks like a header",
+    "W107": "relation that nothing defines",
+    "W110": "computed value that flows back into its own recursion",
 }
 
 
@@ -302,6 +330,9 @@ class CorollaryError(Exception):
         self.code, self.message, self.hint = code, message, hint
         self.file, self.line, self.column = file, line, column
 
+    def __str__(self) -> str:
+        return self.render()
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The default calls the class with `args`, the message alone. An error that cannot be
         # unpickled hangs a `multiprocessing.Pool`.
@@ -345,6 +376,22 @@ class InvalidInput(CorollaryError):
     exit_status = 2
 
 
+def require_type(
+    value: object, kinds: type | tuple[type, ...], expected: str, hint: str | None = None
+) -> None:
+    """Refuse an argument of a wrong type.
+
+    >>> require_type(5, str, "a path", "name a folder")
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InvalidInput: E345: expected a path, found a value of type int
+      hint: name a folder
+    """
+    if not isinstance(value, kinds):
+        name = type(value).__name__
+        raise InvalidInput("E345", f"expected {expected}, found a value of type {name}", hint)
+
+
 _MOST_SHOWN = 1000  # mistakes; a damaged line may have one in every character
 
 
@@ -362,9 +409,6 @@ class InvalidProgram(InvalidInput):
             line=first.span.line,
             column=first.span.column,
         )
-
-    def __str__(self) -> str:
-        return self.render()
 
     def render(self) -> str:
         shown = [diagnostic.render() for diagnostic in self.diagnostics[:_MOST_SHOWN]]

@@ -15,11 +15,11 @@ from benchmarks.report import DATA
 from corollary import KnowledgeBase
 from corollary.core.terms import term_of, text_of
 from corollary.errors import InvalidInput
+from corollary.lang.operands import literal_number
 from corollary.lang.syntax import BlankNode, Literal
 from corollary.lang.xsd import NUMERIC
 from corollary.query.parse import parse
 from corollary.query.results import Solutions, TripleTable
-from corollary.query.values import literal_number
 from corollary.query.write import encoded
 from tests.conformance.graphs import case, ignored
 

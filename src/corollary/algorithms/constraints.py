@@ -3,7 +3,7 @@
 Constraints are kept apart from the rules that derive facts. The body of a constraint is evaluated
 once over the finished materialization, as a rule whose head is an internal relation of all its
 variables, so that every engine can evaluate it with `derive`; each row of that relation is one
-violation.
+violation, except that symmetric variants count once (`variants`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from corollary.algorithms.variants import distinct_rows
 from corollary.core.compile import compile_rule
 from corollary.core.engine import Engine, F
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.substitute import substituted_atom
-from corollary.lang.syntax import Aggregate, Atom, Constant, Rule, Variable
+from corollary.lang.syntax import Aggregate, Atom, Bind, Constant, Rule, Variable
 
 _RELATION = "VIOLATION"  # facts of it never leave this module
 
@@ -58,9 +59,16 @@ class Inconsistency:
 
 
 def inconsistencies(
-    program: Program, facts: F, engine: Engine[F], *, examples: int | None = 3
+    program: Program,
+    facts: F,
+    engine: Engine[F],
+    *,
+    examples: int | None = 3,
+    variants: bool = False,
 ) -> Iterator[Inconsistency]:
     """The constraints that a materialization violates, each with some examples.
+
+    Symmetric variants of a violation count once, unless `variants` is true.
 
     >>> from corollary.core.dictionary import Dictionary
     >>> from corollary.core.tables import encode
@@ -77,16 +85,18 @@ def inconsistencies(
             dict.fromkeys(
                 variable
                 for part in rule.body
-                if isinstance(part, Atom | Aggregate)
+                if isinstance(part, Atom | Aggregate | Bind)
                 for variable in part.variables()
             )
         )
         listed = Rule(Atom(_RELATION, variables), rule.body, rule.name, rule.span)
         compiled = compile_rule(listed, engine.dictionary)
         violating = engine.derive([compiled], facts).facts
-        count = len(violating)
-        if count:
-            rows = violating.rows(Predicate(_RELATION))[:examples].tolist()
+        if len(violating):
+            found = violating.rows(Predicate(_RELATION))
+            distinct = found if variants else distinct_rows(rule, variables, found)
+            count = len(distinct)
+            rows = distinct[:examples].tolist()
             yield Inconsistency(
                 rule,
                 count,
@@ -100,6 +110,7 @@ def inconsistencies(
 def violations(
     program: Program, facts: F, engine: Engine[F], *, limit: int | None = None
 ) -> Iterator[Violation]:
-    """All violations, up to `limit` per constraint."""
-    for inconsistency in inconsistencies(program, facts, engine, examples=limit):
+    """All violations, symmetric variants included, up to `limit` per constraint."""
+    found = inconsistencies(program, facts, engine, examples=limit, variants=True)
+    for inconsistency in found:
         yield from inconsistency.examples

@@ -32,6 +32,7 @@ COMMANDS = {
     "info": "summarize the content of a store",
     "log": "list the versions of a store",
     "diff": "compare two versions of a store",
+    "sync": "make relations equal to Delta tables",
     "serve": "serve a store over HTTP, with a page to look at it",
     "export": "write the facts as RDF, Parquet or Delta tables",
     "verify": "recompute a store and compare",

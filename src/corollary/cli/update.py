@@ -47,8 +47,8 @@ def add_arguments(parser: arguments.Parser) -> None:
     for flag, what in (
         ("--insert", "files with facts that become explicit"),
         ("--delete", "files with facts that are no longer explicit"),
-        ("--add-rules", ".dl files with rules to add"),
-        ("--remove-rules", ".dl files with rules to remove"),
+        ("--add-rules", ".dl and .srl files with rules to add"),
+        ("--remove-rules", ".dl and .srl files with rules to remove"),
         ("--patch", "RDF Patch files: each transaction is a commit of its own"),
     ):
         parser.add_argument(flag, action="extend", nargs="+", default=[], metavar="FILE", help=what)
@@ -138,6 +138,7 @@ def run(options: argparse.Namespace, fill: Fill) -> None:
             report = built = _on_spark(options)
             more = _show_changes(options, lambda: diff(store, before, built.version))
         else:
+            arguments.refuse_session(options)
             report, more = _retried(lambda: _in_process(options, store, fill), options)
     print_report(report, options, **more)
     print_skipped(report.skipped, report.samples)
@@ -195,7 +196,7 @@ def _on_spark(options: argparse.Namespace) -> Built:
             add_rules=options.add_rules,
             remove_rules=options.remove_rules,
             algorithm=options.algorithm,
-            master=options.master,
+            **arguments.session_of(options),
             **read_options(options),
             message=options.message,
             on_progress=steps,

@@ -56,7 +56,7 @@ class InputMeter:
     >>> meter.add(1)
     Traceback (most recent call last):
       ...
-    corollary.errors.InvalidInput: data.nt holds more than 1,000 bytes, the limit on input files
+    corollary.errors.InvalidInput: data.nt: E326: data.nt holds more than 1,000 bytes, ...
     """
 
     def __init__(self, name: str, size: int | None = None, limit: int | None = None) -> None:

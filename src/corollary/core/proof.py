@@ -75,6 +75,11 @@ class Proof:
         text = self._printer.body_literal(self.fact)
         return f"<Proof of {text}: height {self.height}, size {self.size}>"
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Prefixes may be a view of a dictionary, which cannot be pickled.
+        state = {name: value for name, value in vars(self).items() if name != "_printer"}
+        return state | {"prefixes": dict(self.prefixes)}
+
     @cached_property
     def _printer(self) -> Printer:
         return Printer(self.prefixes)

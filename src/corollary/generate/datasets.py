@@ -40,7 +40,8 @@ class Dataset:
 
         >>> Dataset("none", "", "nothing", lambda scale, seed: (), least=1, most=9).files(-1)
         Traceback (most recent call last):
-        corollary.errors.InvalidInput: the scale of none must be above 0, found -1
+        corollary.errors.InvalidInput: E330: the scale of none must be above 0, found -1
+          hint: scale 1 is nothing
         """
         if not 0 < scale < math.inf:  # false for NaN too
             raise self._bad_scale("above 0", scale)

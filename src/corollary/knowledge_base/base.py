@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -13,21 +13,25 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, Facts
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
-from corollary.core.tables import encode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.data import ReadOptions
+from corollary.knowledge_base.fact_forms import FactForm
+from corollary.knowledge_base.folders import read_inputs
 from corollary.knowledge_base.hybrid import check_mode
-from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
+from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
-from corollary.knowledge_base.results import relation_table, split
+from corollary.knowledge_base.results import native_table, relation_table, split
+from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.state import KnowledgeState, Settings
+from corollary.knowledge_base.surface import TripleSurface, program_of, query_text
 from corollary.knowledge_base.transaction import LoadFrom, Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
-from corollary.reasoning.engines import ENGINES, make_engine
+from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
+    from corollary.knowledge_base.check_report import CheckReport
     from corollary.knowledge_base.differences import Differences
     from corollary.knowledge_base.schema import Schema
     from corollary.query.results import Solutions, TripleTable
@@ -37,8 +41,12 @@ if TYPE_CHECKING:
 EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
-class KnowledgeBase:
+class KnowledgeBase(TripleSurface):
     """Facts and rules, together with all their consequences.
+
+    A fact or pattern is a tuple of terms (of rdflib, pyoxigraph or Python, or their text), an atom,
+    or text: `[:ann, a, :Person]` in the rule language, `:ann a :Person` in Turtle. In a pattern,
+    None stands for any term.
 
     A knowledge base is not thread-safe: one thread at a time may use it. The tables, proofs and
     changes that it returns are values that any thread may read.
@@ -62,7 +70,7 @@ class KnowledgeBase:
 
     def __init__(
         self,
-        program: Program | str = "",
+        program: Rules | Iterable[Rules] = "",
         *,
         engine: str = "columnar",
         algorithm: str = "auto",
@@ -76,6 +84,9 @@ class KnowledgeBase:
     ) -> None:
         """Create a knowledge base and materialize a program, given as an object or as text.
 
+        The name of a rule set, such as `owl-rl`, stands for its rules; so do the path of a `.dl`
+        file, and a list of names, paths and programs.
+
         `engine` is `columnar` or `spark`; `algorithm` and `modules` select the maintenance
         algorithm (`Maintainer`). Rules with variable properties or classes, such as those of
         `corollary.rules`, are evaluated tuple at a time, or specialized to the axioms among the
@@ -88,8 +99,7 @@ class KnowledgeBase:
         materialized: the patterns about the schema, and those in `materialize`. All other facts are
         derived on demand (`Hybrid`), and transactions report changes to the materialized part.
         """
-        if isinstance(program, str):
-            program = Program.parse(program)
+        program = program_of(program)
         if engine not in ENGINES:
             raise InvalidInput(
                 "E314", f"unknown engine {engine!r}", f"choose {' or '.join(ENGINES)}"
@@ -112,7 +122,7 @@ class KnowledgeBase:
             equality=equality,
             materialize=tuple(patterns),
         )
-        facts = encode(program.facts, dictionary)
+        facts = encoded(program, read_inputs(program), dictionary)
         with gathering(Notices()) as notices:
             self.state = KnowledgeState.derive(program, embedded.facts(facts), embedded, settings)
         note_axioms([(True, facts)], program, None, dictionary, notices)
@@ -228,9 +238,10 @@ class KnowledgeBase:
         """Insert facts from files, folders and tables in one transaction.
 
         A source is a path or a glob pattern: of a `.dl` file (whose rules are added too), an RDF
-        file, a table `<relation>.facts`, `.csv`, `.parquet` or `.arrow`, or a folder of such files;
-        or an Arrow, pandas or Polars table, or an rdflib graph. Without `relation`, a table has the
-        columns subject, predicate and object. RDF statements that cannot be parsed are an error;
+        file, a table `<relation>.facts`, `.csv`, `.jsonl`, `.parquet` or `.arrow`, or a folder of
+        such files; or an Arrow, pandas or Polars table, an rdflib graph, or a dictionary of tables
+        by relation. Without `relation`, a table has the columns subject, predicate and object. RDF
+        statements that cannot be parsed, and rows that do not fit their declaration, are an error;
         with `on_error="skip"` they are omitted and reported by the changes (`skipped`, `samples`).
         `limit_input_bytes` bounds the bytes of each file after decompression.
         """
@@ -290,8 +301,10 @@ class KnowledgeBase:
 
     @property
     def program(self) -> Program:
-        """The current rules and axioms."""
-        return self.state.program
+        """The current rules and axioms, with the declarations of columns."""
+        program = self.state.program
+        columns = self.state.declarations.columns_only()
+        return replace(program, declarations=columns) if columns else program
 
     @property
     def specialized(self) -> Program:
@@ -313,25 +326,33 @@ class KnowledgeBase:
         """The prefixes of the program and of loaded data, and the well-known ones."""
         return self.state.all_prefixes
 
-    def facts(self, pattern: str | Atom) -> pa.Table:
+    def facts(self, pattern: FactForm, *, native: bool | None = None) -> pa.Table:
         """Return the facts of a relation, or the facts that match an atom, explicit ones first.
 
-        The columns are `arg0`, `arg1`, … (for triples `subject`, `predicate` and `object`) and
-        `explicit`. Terms are formatted like the cells of facts files: `3` is a number, `"3"` a
-        string.
+        The columns of a declared relation have their declared names and types. Those of others are
+        `arg0`, `arg1`, … (for triples `subject`, `predicate` and `object`), and terms are formatted
+        like the cells of facts files: `3` is a number, `"3"` a string. With `native=True`, columns
+        whose terms have one type have this type; with `native=False`, all terms are formatted. The
+        last column is `explicit`.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .")
         >>> kb.facts("q").to_pydict()
         {'arg0': ['1', '2'], 'explicit': [False, False]}
         >>> kb.facts("p(?x, b)").to_pydict()
         {'arg0': ['2'], 'arg1': ['b'], 'explicit': [True]}
+        >>> kb.facts("q", native=True).to_pydict()
+        {'arg0': [1, 2], 'explicit': [False, False]}
         """
         atom = self.state.pattern(pattern)
         reasoner = self.state.reasoner
         explicit, derived = split(reasoner.match(atom), reasoner.explicit)
         names: tuple[str, ...] = TRIPLE_COLUMNS
+        declared = self.state.declarations.relations.get(atom.relation)
         if atom.relation != TRIPLE:
             names = tuple(f"arg{number}" for number in range(len(atom.terms)))
+            names = names if declared is None else declared.names
+        if native or (native is None and declared is not None):
+            return native_table(explicit, derived, names, self.state.dictionary, declared)
         return relation_table(explicit, derived, names, self.state.dictionary)
 
     def query(
@@ -351,28 +372,27 @@ class KnowledgeBase:
         >>> kb.query("ASK { <b> <knows> <b> }")
         False
         """
+        text = query_text(text)
         if is_pattern(text):
             return match(self.state, self.state.pattern(text), limit_rows)
-        return self.state.query_engine().query(text, self.prefixes, name, limit_rows)
+        answer = self.state.query_engine().query(text, self.prefixes, name, limit_rows)
+        return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:
         """Return the SQL that answers a query, and its execution plan.
 
         In hybrid mode, the plan of an atom is its proof tree.
         """
+        text = query_text(text)
         if is_pattern(text):
             return str(self.explain_plan(text))
         return self.state.query_engine().explain(text, self.prefixes, name)
 
-    def count(self, pattern: str | Atom | None = None) -> int:
+    def count(self, pattern: FactForm | None = None) -> int:
         """Count all facts (hybrid: the materialized ones), or those that match a pattern."""
         return self.state.reasoner.count(None if pattern is None else self.state.pattern(pattern))
 
-    def __contains__(self, fact: str | Atom) -> bool:
-        """Test whether a fact is explicit or derived."""
-        return self.count(fact) > 0
-
-    def explain(self, fact: str | Atom) -> Proof:
+    def explain(self, fact: FactForm) -> Proof:
         """Find a smallest proof of a fact.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) .")
@@ -383,7 +403,7 @@ class KnowledgeBase:
         proof = self.state.reasoner.explain(self.state.pattern(fact))
         return replace(proof, prefixes=self.prefixes)
 
-    def explain_plan(self, pattern: str | Atom) -> Tree:
+    def explain_plan(self, pattern: FactForm) -> Tree:
         """Explain how hybrid mode answers a pattern: the proof tree with its leaves and sizes.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .", mode="hybrid")
@@ -397,7 +417,7 @@ class KnowledgeBase:
         return replace(tree, prefixes=self.prefixes)
 
     def inconsistencies(self, *, limit: int | None = 3) -> list[Inconsistency]:
-        """List the violated constraints, each with up to `limit` proofs.
+        """List the violated constraints, each with up to `limit` proofs, the smallest first.
 
         >>> kb = KnowledgeBase("[apart] false :- cat(?x), dog(?x) . dog(1) . dog(?x) :- cat(?x) .")
         >>> kb.inconsistencies()
@@ -411,8 +431,28 @@ class KnowledgeBase:
           └─ dog(2)   by dog(?x) :- cat(?x)
              └─ cat(2)   explicit
         """
-        found = self.state.reasoner.inconsistencies(examples=limit)
-        return [prove_examples(one, self.explain, self.prefixes) for one in found]
+        return smallest_proofs(self.state, limit)
+
+    def check(self, *, limit: int | None = 3) -> CheckReport:
+        """Check everything, and return a report.
+
+        It lists contradictions, classes and properties that cannot have members, literals that do
+        not fit their datatypes, violated integrity conditions of SKOS if it is used, and axioms
+        outside OWL 2 RL, which may have no effect. Contradictions have up to `limit` proofs, the
+        smallest first, without the steps of auxiliary relations.
+
+        >>> kb = KnowledgeBase("owl-rl")
+        >>> _ = kb.insert("<urn:C> owl:complementOf <urn:D> .")
+        >>> print(kb.check())
+        consistent
+        <BLANKLINE>
+        axioms outside OWL 2 RL: 1
+          EquivalentClasses(<urn:C> ObjectComplementOf(<urn:D>))
+            ObjectComplementOf may not be an equivalent class in OWL 2 RL
+        """
+        from corollary.knowledge_base.check_report import check
+
+        return check(self.state, limit)
 
     def schema(self) -> Schema:
         """Return the hierarchies of classes and properties, with counts.

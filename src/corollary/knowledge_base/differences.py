@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from corollary.knowledge_base.results import cells_of, texts_of
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.knowledge_base.stored import change_rows
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import TRIPLE, Atom
+from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
 from corollary.rdf.patch import write_patch
 from corollary.store import Store
 from corollary.store.changes import between, compose, feed
@@ -38,6 +38,9 @@ from corollary.store.layout import (
 )
 from corollary.store.opening import open_terms
 from corollary.store.rows import columns_of
+
+if TYPE_CHECKING:
+    from corollary.query.results import TripleTable
 
 _BATCH = 1 << 12  # rows that are decoded at a time
 
@@ -88,6 +91,23 @@ class Differences:
     def deleted(self) -> pa.Table:
         """The deleted facts; `explicit` is their state before the deletion."""
         return self._only(DELETED)
+
+    @property
+    def inserted_triples(self) -> TripleTable:
+        """The inserted triples, which convert to rdflib graphs, frames and RDF syntaxes."""
+        return self._triples(INSERTED)
+
+    @property
+    def deleted_triples(self) -> TripleTable:
+        """The deleted triples."""
+        return self._triples(DELETED)
+
+    def _triples(self, change: str) -> TripleTable:
+        from corollary.query.results import TripleTable  # loads queries
+
+        table = self.of_relation(TRIPLES, TRIPLE_COLUMNS)
+        kept = table.filter(pc.equal(table["change"], change)).select(list(TRIPLE_COLUMNS))
+        return TripleTable(kept, self._prefixes)
 
     def counts(self) -> dict[str, int]:
         """Count the changes by kind, with explicit and derived facts counted separately."""

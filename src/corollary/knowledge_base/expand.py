@@ -14,9 +14,9 @@ from corollary.core.tables import encode
 from corollary.core.terms import term_of
 from corollary.knowledge_base.results import triples_of
 from corollary.knowledge_base.rules import Rules, read_rules
-from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
 from corollary.rdf import formats
 from corollary.rdf.frames import constant_of, statements_of
+from corollary.rdf.rdflib_terms import to_rdflib
 from corollary.reasoning.engines import make_engine
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _rdflib_triples(
     ids = np.unique(np.concatenate(columns))
     texts = dictionary.texts(ids).to_pylist()
     terms: dict[int | None, Node] = {
-        i: _to_rdflib(term_of(text)) for i, text in zip(ids.tolist(), texts, strict=True)
+        i: to_rdflib(term_of(text)) for i, text in zip(ids.tolist(), texts, strict=True)
     }
     # rdflib distinguishes literals that are equal in RDF 1.1: "a" and "a"^^xsd:string.
     objects = {statement[2] for statement in statements_of(graph)}
@@ -90,19 +90,3 @@ def _rdflib_triples(
         subject, predicate, object_ = (terms[number] for number in triple)
         if not isinstance(subject, rdflib.Literal) and isinstance(predicate, rdflib.URIRef):
             yield subject, predicate, object_
-
-
-def _to_rdflib(term: Constant) -> Node:
-    import rdflib
-
-    match term:
-        case IRI(value):
-            return rdflib.URIRef(value)
-        case BlankNode(label):
-            return rdflib.BNode(label)
-        case Literal(lexical, _, str(language)):
-            return rdflib.Literal(lexical, lang=language)
-        case Literal(lexical, datatype):
-            # Without normalization, which would change the term.
-            kind = None if datatype == XSD + "string" else rdflib.URIRef(datatype)
-            return rdflib.Literal(lexical, datatype=kind, normalize=False)

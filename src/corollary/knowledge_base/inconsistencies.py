@@ -6,15 +6,20 @@ facts, each with a smallest proof, and the negated atoms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from corollary.algorithms import constraints
 from corollary.core.proof import Proof
+from corollary.core.readable import without_auxiliary
+from corollary.core.tables import decode, encode
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import substituted_aggregate, substituted_atom
 from corollary.lang.syntax import Aggregate, Atom, Constant, Negation, Rule, Variable
+
+if TYPE_CHECKING:
+    from corollary.knowledge_base.state import KnowledgeState
 
 Explain = Callable[[Atom], Proof]
 
@@ -50,6 +55,55 @@ class Inconsistency:
             "count": self.count,
             "proofs": [proof.to_json() for proof in self.proofs],
         }
+
+
+_CANDIDATES = 1000  # violations of a constraint among which proofs are sought
+_PROVED = 16  # of them, those with the fewest derived premises
+
+
+def smallest_proofs(
+    state: KnowledgeState, limit: int | None, *, readable: bool = False
+) -> list[Inconsistency]:
+    """List the violated constraints, each with up to `limit` proofs, the smallest first.
+
+    The smallest proof is sought among the first thousand violations: sixteen of them, or `limit`
+    if it is more, are proved, those with the fewest derived premises. With `readable`, the steps of
+    auxiliary relations are hidden.
+
+    >>> from corollary import KnowledgeBase
+    >>> kb = KnowledgeBase("false :- p(?x) . p(?x) :- q(?x) . q(1) . p(2) .")
+    >>> [found] = smallest_proofs(kb.state, 1)
+    >>> print(found)
+    false :- p(?x) is contradicted in 2 ways
+      false   by false :- p(?x)
+      └─ p(2)   explicit
+      …
+    """
+    reasoner, prefixes = state.reasoner, state.all_prefixes
+    candidates = None if limit is None else max(limit, _CANDIDATES)
+    shown = []
+    for found in reasoner.inconsistencies(examples=candidates):
+        examples = found.examples
+        if limit is not None:
+            examples = _fewest_derived(found.examples, state)[: max(limit, _PROVED)]
+        proved = prove_examples(replace(found, examples=examples), reasoner.explain, prefixes)
+        proofs = [without_auxiliary(p) if readable else p for p in proved.proofs]
+        proofs = [replace(proof, prefixes=prefixes) for proof in proofs]
+        proofs.sort(key=lambda proof: (proof.size, proof.height))
+        shown.append(replace(proved, proofs=tuple(proofs[:limit])))
+    return shown
+
+
+def _fewest_derived(
+    examples: Sequence[constraints.Violation], state: KnowledgeState
+) -> tuple[constraints.Violation, ...]:
+    """Sort violations by the number of their premises that are not explicit."""
+    if len(examples) <= 1:
+        return tuple(examples)
+    facts = {fact for example in examples for fact in example.facts}
+    known = state.engine.facts(encode(facts, state.dictionary))
+    explicit = {*decode(known.intersection(state.reasoner.explicit), state.dictionary)}
+    return tuple(sorted(examples, key=lambda one: sum(fact not in explicit for fact in one.facts)))
 
 
 def prove_examples(

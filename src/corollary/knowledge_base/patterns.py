@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from corollary.errors import InvalidInput, nearest
+from corollary.errors import InvalidInput, nearest, require_type
 from corollary.knowledge_base.results import columns_of
 from corollary.lang.parser import parse_atom
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
@@ -37,6 +37,7 @@ def read_pattern(
             known = _arity(name[1], arities)
             return Atom(name[1], tuple(Variable(f"v{number}") for number in range(known)))
         pattern = parse_atom(pattern, prefixes, "<pattern>")
+    require_type(pattern, Atom, "a pattern", "such as '[?x, a, :Person]' or 'path(1, ?y)'")
     if pattern.relation != TRIPLE and _arity(pattern.relation, arities) != len(pattern.terms):
         raise InvalidInput(
             "E203",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from corollary.algorithms.reasoner import Reasoner
@@ -19,7 +18,8 @@ from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.axioms import Axioms
 from corollary.knowledge_base.data import DataReader
-from corollary.knowledge_base.patterns import read_pattern
+from corollary.knowledge_base.fact_forms import read_fact
+from corollary.lang.declarations import NO_DECLARATIONS, Declarations
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
@@ -80,6 +80,7 @@ class KnowledgeState:
     axioms: Axioms[Facts]
     prefixes: Mapping[str, str]
     arities: Mapping[str, int]  # arities of plain relations
+    declarations: Declarations = NO_DECLARATIONS  # names and types of columns
     version: int = 0
     store: StoreHandle | None = None
     in_transaction: bool = False
@@ -108,7 +109,15 @@ class KnowledgeState:
         rules = program.without_facts()
         reasoner = settings.reasoner(rules, explicit, engine, on_progress=on_progress)
         axioms = Axioms(program.axioms, frozenset(), engine)
-        return cls(engine, settings, reasoner, axioms, program.prefixes, program.arities)
+        return cls(
+            engine,
+            settings,
+            reasoner,
+            axioms,
+            program.prefixes,
+            program.arities,
+            program.declarations,
+        )
 
     def rematerialize(self) -> Reasoner[Facts]:
         """Rematerialize from the explicit facts, for a comparison."""
@@ -128,7 +137,7 @@ class KnowledgeState:
     @property
     def all_prefixes(self) -> Mapping[str, str]:
         """The prefixes of the program and of data, and the well-known ones."""
-        return MappingProxyType(WELL_KNOWN_PREFIXES | dict(self.prefixes))
+        return WELL_KNOWN_PREFIXES | dict(self.prefixes)
 
     @property
     def opened_store(self) -> Store:
@@ -138,13 +147,13 @@ class KnowledgeState:
             raise InvalidInput("E500", "the knowledge base is in no store", hint)
         return self.store.store
 
-    def pattern(self, pattern: str | Atom) -> Atom:
-        """Parse a pattern: an atom, its text, or the name of a relation."""
-        return read_pattern(pattern, self.arities, self.prefixes)
+    def pattern(self, pattern: object) -> Atom:
+        """Read a pattern in any form: a triple, an atom, its text, or the name of a relation."""
+        return read_fact(pattern, self.arities, self.prefixes)
 
     def reader(self) -> DataReader:
         """Create the reader of a transaction."""
-        return DataReader(self.dictionary, self.prefixes, self.arities)
+        return DataReader(self.dictionary, self.prefixes, self.arities, self.declarations)
 
     def query_engine(self) -> QueryEngine:
         """Return the engine that answers SPARQL queries; the first query loads DuckDB."""

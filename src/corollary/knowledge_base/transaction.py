@@ -15,10 +15,10 @@ import pyarrow as pa
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
-from corollary.core.notices import Notices, gathering
+from corollary.core.notices import Notices, gathering, note_growth
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
-from corollary.errors import InvalidInput
+from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.axioms import Axioms, axiom_texts
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.results import mixed_table, split
@@ -33,6 +33,7 @@ from corollary.rdf.triples import Skipped
 if TYPE_CHECKING:
     from corollary.knowledge_base.persistence import Committed, StoreHandle
     from corollary.knowledge_base.preview import Preview
+    from corollary.query.results import TripleTable
 
 LoadFrom = Literal["files", "web", "none"]
 
@@ -66,6 +67,21 @@ class TransactionChanges:
     def deleted(self) -> pa.Table:
         """Deleted facts, in the same columns; `explicit` is their state before the deletion."""
         return mixed_table(*self._deleted, self._dictionary)
+
+    @cached_property
+    def inserted_triples(self) -> TripleTable:
+        """The inserted triples, which convert to rdflib graphs, frames and RDF syntaxes."""
+        return self._triples(self._inserted)
+
+    @cached_property
+    def deleted_triples(self) -> TripleTable:
+        """The deleted triples."""
+        return self._triples(self._deleted)
+
+    def _triples(self, sets: tuple[Facts, Facts]) -> TripleTable:
+        from corollary.knowledge_base.surface import triple_table  # loads queries
+
+        return triple_table(sets[0].union(sets[1]), self._dictionary, self._prefixes)
 
     @cached_property
     def not_deleted(self) -> list[Atom]:
@@ -325,6 +341,7 @@ class Transaction:
         state.version = version if state.store is None else state.store.version
         state.axioms, state.last_update = axioms, statistics
         state.prefixes, state.arities = reader.prefixes, reader.arities
+        state.declarations = reader.declarations
         if state.queries is not None:
             state.queries.changed(done)
         note_axioms(requests, self._rules, before, state.dictionary, reader.notices)
@@ -364,6 +381,8 @@ class Transaction:
         )
         started = time.perf_counter()
         with gathering(self._reader.notices if notices is None else notices):
+            if self._rules is not state.program:
+                note_growth(self._rules)
             done = state.reasoner.update(requested)
         statistics = done.statistics
         assert statistics is not None, "an update has statistics"
@@ -455,6 +474,7 @@ class Transaction:
                 axioms.program(reasoner.program),
                 axiom_texts(axioms.asserted),
                 self._reader.prefixes,
+                self._reader.declarations,
                 done.statistics,
                 message=self._message,
                 batch=self._batch,
@@ -489,7 +509,11 @@ class Transaction:
         elif isinstance(rules, Program):
             found, facts = [*rules.rules, *rules.constraints], rules.facts
         else:
+            hint = "give text, the path of a .dl file, a program, or Rule objects"
+            require_type(rules, (Iterable, Rule), "rules", hint)
             found = [rules] if isinstance(rules, Rule) else list(rules)
+            for rule in found:
+                require_type(rule, Rule, "a rule", hint)
         return found, tuple(facts)
 
     def request(self, tables: Tables, *, inserts: bool) -> None:

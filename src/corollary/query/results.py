@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from corollary.core.terms import term_of
-from corollary.lang.syntax import Constant
+from corollary.files.native import column_type, native_values
+from corollary.lang.syntax import IRI, BlankNode, Constant
+from corollary.rdf.rdflib_terms import graph_of, rdflib_rows, require, require_rdflib
 
 if TYPE_CHECKING:
     import polars as pl
+    import rdflib
+    from rdflib.query import Result
+    from rdflib.term import Identifier
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,7 @@ class Answer:
     """
 
     table: pa.Table
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -43,26 +49,57 @@ class Answer:
                     terms[text] = term_of(text)
             yield tuple(terms[text] for text in row)
 
-    def to_arrow(self) -> pa.Table:
-        """The table."""
-        return self.table
+    @cached_property
+    def _native(self) -> pa.Table:
+        """The table with native types, column by column."""
+        columns = map(_native_column, self.table.columns)
+        return pa.table(list(columns), names=self.table.column_names)
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas frame."""
-        return self.table.to_pandas()
+    def to_arrow(self, *, native: bool = False) -> pa.Table:
+        """The table; with `native`, columns whose literals have one type have this type.
 
-    def to_polars(self) -> pl.DataFrame:
-        """The table as a Polars frame."""
-        import polars
+        Columns without literals have IRIs as plain text, and mixed columns stay as they are.
 
-        frame = polars.from_arrow(self.table)
+        >>> Answer(pa.table({"x": ['"a"', None]})).to_arrow(native=True).to_pylist()
+        [{'x': 'a'}, {'x': None}]
+        """
+        return self._native if native else self.table
+
+    def to_pandas(self, *, native: bool = False) -> Any:
+        """The table as a pandas frame; `native` as in `to_arrow`."""
+        require("pandas", "pandas")
+        return self.to_arrow(native=native).to_pandas()
+
+    def to_polars(self, *, native: bool = False) -> pl.DataFrame:
+        """The table as a Polars frame; `native` as in `to_arrow`."""
+        polars = require("polars", "polars")
+        frame = polars.from_arrow(self.to_arrow(native=native))
         assert isinstance(frame, polars.DataFrame), "a table becomes a frame"
-        return frame
+        return frame  # type: ignore[no-any-return]
 
-    def to_pylist(self) -> list[dict[str, str | None]]:
-        """The rows as dictionaries of texts."""
-        rows: list[dict[str, str | None]] = self.table.to_pylist()
+    def to_pylist(self, *, native: bool = False) -> list[dict[str, Any]]:
+        """The rows as dictionaries of texts; `native` as in `to_arrow`."""
+        rows: list[dict[str, Any]] = self.to_arrow(native=native).to_pylist()
         return rows
+
+    def serialize(self, format: str = "csv") -> str | bytes:
+        """Serialize the answer: `csv`, `tsv`, `json`, `xml`, `table`, or `parquet` as bytes.
+
+        >>> Solutions(pa.table({"x": ["<urn:a>"]})).serialize("tsv")
+        '?x\\n<urn:a>\\n'
+        """
+        from corollary.query.write import serialized
+
+        return serialized(self, format, self.prefixes)
+
+
+def _native_column(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    encoded = column.combine_chunks().dictionary_encode()
+    terms = [term_of(text) for text in encoded.dictionary.to_pylist()]
+    named = all(isinstance(term, IRI | BlankNode) for term in terms)
+    kind = "iri" if terms and named else column_type(terms)
+    values = None if kind is None else native_values(terms, kind)
+    return column if values is None else values.take(encoded.indices)
 
 
 @dataclass(frozen=True)
@@ -77,6 +114,30 @@ class Solutions(Answer):
     def __repr__(self) -> str:
         return f"<Solutions: {len(self):,} of {', '.join('?' + v for v in self.variables)}>"
 
+    def to_rdflib(self) -> Result:
+        """The solutions as an rdflib result, as `graph.query` returns it.
+
+        >>> [row] = Solutions(pa.table({"x": ["<urn:a>"]})).to_rdflib()
+        >>> row.x
+        rdflib.term.URIRef('urn:a')
+        """
+        require_rdflib()
+        from rdflib.query import Result
+        from rdflib.term import Variable
+
+        names = [Variable(name) for name in self.variables]
+        result = Result("SELECT")
+        result.vars = names
+        result.bindings = [
+            {
+                name: cast("Identifier", term)
+                for name, term in zip(names, row, strict=True)
+                if term is not None
+            }
+            for row in rdflib_rows(self.texts())
+        ]
+        return result
+
 
 @dataclass(frozen=True)
 class TripleTable(Answer):
@@ -84,3 +145,22 @@ class TripleTable(Answer):
 
     def __repr__(self) -> str:
         return f"<TripleTable: {len(self):,} triples>"
+
+    def to_rdflib(self) -> rdflib.Graph:
+        """The triples as an rdflib graph, without those whose subject is a literal.
+
+        >>> table = pa.table({"subject": ["<urn:s>"], "predicate": ["<urn:p>"], "object": ['"o"']})
+        >>> len(TripleTable(table).to_rdflib())
+        1
+        """
+        require_rdflib()
+        return graph_of(self.texts(), self.prefixes)
+
+    def serialize(self, format: str = "turtle") -> str | bytes:
+        """Serialize the triples as RDF (`turtle`, `nt`, `xml`, `json-ld`, …) or as a table.
+
+        >>> table = pa.table({"subject": ["<urn:s>"], "predicate": ["<urn:p>"], "object": ['"o"']})
+        >>> TripleTable(table).serialize()
+        '<urn:s> <urn:p> "o" .\\n'
+        """
+        return super().serialize(format)

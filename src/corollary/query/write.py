@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.errors import InvalidInput
 from corollary.lang.printer import Printer
@@ -32,7 +33,7 @@ _XML_START = '<?xml version="1.0"?>\n<sparql xmlns="http://www.w3.org/2005/sparq
 
 
 def encoded(
-    answer: Solutions | TripleTable | bool, format_: str, prefixes: Mapping[str, str] | None = None
+    answer: Answer | bool, format_: str, prefixes: Mapping[str, str] | None = None
 ) -> bytes:
     """Serialize an answer.
 
@@ -57,6 +58,76 @@ def encoded(
     return _WRITERS[format_](answer, prefixes or {}).encode()
 
 
+# Names of RDF syntaxes as rdflib and media types have them, and the classes of pyoxigraph.
+_RDF = {
+    "turtle": "TURTLE",
+    "ttl": "TURTLE",
+    "trig": "TRIG",
+    "nt": "N_TRIPLES",
+    "ntriples": "N_TRIPLES",
+    "n-triples": "N_TRIPLES",
+    "nq": "N_QUADS",
+    "nquads": "N_QUADS",
+    "n-quads": "N_QUADS",
+    "xml": "RDF_XML",
+    "rdf/xml": "RDF_XML",
+    "rdfxml": "RDF_XML",
+    "pretty-xml": "RDF_XML",
+    "json-ld": "JSON_LD",
+    "jsonld": "JSON_LD",
+    "text/turtle": "TURTLE",
+    "application/n-triples": "N_TRIPLES",
+    "application/rdf+xml": "RDF_XML",
+    "application/ld+json": "JSON_LD",
+}
+RDF_FORMATS = ("turtle", "nt", "nq", "trig", "xml", "json-ld")
+
+
+def serialized(answer: Answer, format_: str, prefixes: Mapping[str, str]) -> str | bytes:
+    """Serialize an answer as text, or Parquet as bytes. Triples have every RDF syntax.
+
+    Triples that RDF does not allow, such as those about literals, are left out of RDF syntaxes.
+
+    >>> triples = {"subject": ["<urn:s>"], "predicate": ["<urn:p>"], "object": ['"o"']}
+    >>> serialized(TripleTable(pa.table(triples)), "nt", {})
+    '<urn:s> <urn:p> "o" .\\n'
+    """
+    if isinstance(answer, TripleTable):
+        if format_ in _RDF:
+            return _rdf(answer, _RDF[format_], prefixes)
+        formats = (*RDF_FORMATS, "table", "csv", "tsv", "parquet")
+        if format_ not in formats:
+            raise InvalidInput(
+                "E562",
+                f"cannot write triples as {format_}",
+                f"choose one of {', '.join(formats)}",
+            )
+    data = encoded(answer, format_, prefixes)
+    return data if format_ == "parquet" else data.decode()
+
+
+def _rdf(answer: Answer, syntax: str, prefixes: Mapping[str, str]) -> str:
+    import pyoxigraph
+
+    table = answer.table.sort_by([(n, "ascending") for n in answer.table.column_names])
+    valid = pc.and_(
+        pc.invert(pc.starts_with(table["subject"], '"')), pc.starts_with(table["predicate"], "<")
+    )
+    lines = _ntriples(TripleTable(table.filter(valid)), {})
+    if syntax == "N_TRIPLES" or syntax == "N_QUADS":  # the default graph is written the same
+        return lines
+    written = pyoxigraph.serialize(
+        (
+            quad.triple
+            for quad in pyoxigraph.parse(lines.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
+        ),
+        format=getattr(pyoxigraph.RdfFormat, syntax),
+        prefixes=dict(prefixes),
+    )
+    assert written is not None, "without an output file, serialize returns bytes"
+    return written.decode()
+
+
 def pieces(format_: str, variables: Sequence[str]) -> tuple[str, str, Callable[[pa.Table], str]]:
     """Write a table in parts: returns the header, the line terminator, and the part writer.
 
@@ -79,8 +150,7 @@ def pieces(format_: str, variables: Sequence[str]) -> tuple[str, str, Callable[[
 
 
 def _ntriples_lines(table: pa.Table) -> str:
-    wide = pa.table([c.cast(pa.large_string()) for c in table.columns], names=table.column_names)
-    return _ntriples(TripleTable(wide), {}).removesuffix("\n")
+    return _ntriples(TripleTable(table), {}).removesuffix("\n")
 
 
 def _parquet(answer: Answer) -> bytes:
@@ -173,7 +243,8 @@ def _element(term: Constant) -> str:
 
 
 def _ntriples(answer: Answer, prefixes: Mapping[str, str]) -> str:
-    return "".join(statement_lines(answer.table.columns).to_pylist())
+    columns = [column.cast(pa.large_string()) for column in answer.table.columns]
+    return "".join(statement_lines(columns).to_pylist())
 
 
 def _turtle(answer: Answer, prefixes: Mapping[str, str]) -> str:

@@ -70,6 +70,7 @@ class Commit:
     oldest: int = 0  # the oldest readable version
     settled: int = 0  # the last version without tombstones; earlier deletions are unknown
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    declarations: str = ""  # of the names and types of columns, as text
     statistics: Statistics = field(default_factory=Statistics)
     format: int = FORMAT
 

@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 
 from corollary.core.object_store import ObjectPath, StorePath, object_path
+from corollary.errors import require_type
 
 Place = str | StorePath  # what users name a store by
 
@@ -30,6 +31,8 @@ def store_path(place: Place, options: Mapping[str, str] | None = None) -> StoreP
     >>> store_path("a%20b#c"), store_path("s3:x"), store_path("file:///tmp/a%20b")
     (PosixPath('a%20b#c'), PosixPath('s3:x'), PosixPath('/tmp/a b'))
     """
+    hint = "name a folder, or an address such as s3://bucket/univ.store"
+    require_type(place, (str, Path, ObjectPath), "the place of a store", hint)
     if not isinstance(place, str):
         return place
     if _FILE.match(place):

@@ -466,14 +466,14 @@ class ColumnarEngine:
         distinct, first = np.unique(keys[order], return_index=True)
         groups = np.searchsorted(distinct, keys[order])
         results = [columns[v][order][first] for v in grouping.group]
-        for function, variable in grouping.functions:
-            ids = columns[variable][order]
+        for function in grouping.functions:
+            ids = columns[function.variable][order]
             results.append(aggregate(function, ids, groups, len(distinct), self.dictionary))
         valid = np.ones(len(distinct), bool)
         for column in results[len(grouping.group) :]:
             valid &= column != NO_VALUE
         if not valid.all():
-            names = ", ".join(function for function, _ in grouping.functions)
+            names = ", ".join(function.name for function in grouping.functions)
             note("W104", int((~valid).sum()), detail=names)
         relation = self.space.of_columns([c[valid] for c in results], int(valid.sum()))
         return JoinAtom(grouping.outer, relation)

@@ -1,0 +1,204 @@
+"""The check report of a knowledge base: what contradicts, what cannot be, what has no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from corollary.core.tables import decode
+from corollary.core.terms import term_of
+from corollary.errors import InvalidInput
+from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
+from corollary.knowledge_base.results import triples_of
+from corollary.knowledge_base.state import KnowledgeState, Settings
+from corollary.knowledge_base.unsatisfiable import Unsatisfiable, is_schema, unsatisfiable
+from corollary.lang.datatypes import well_formed
+from corollary.lang.printer import Printer
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import IRI, TRIPLE, Atom, Literal
+from corollary.rdf.owl_profile import OWL, OutsideAxiom, outside_rl
+from corollary.rdf.rulesets import rules
+from corollary.rdf.vocabulary import read_by
+
+SKOS = "http://www.w3.org/2004/02/skos/core#"
+KINDS = ("contradictions", "unsatisfiable", "literals", "skos", "profile")
+_SHOWN = 50  # findings of a kind that the text lists; JSON has all of them
+
+
+@dataclass(frozen=True)
+class IllTyped:
+    """A literal whose text is not one of its datatype, in one of its triples."""
+
+    literal: Literal
+    fact: Atom
+    count: int  # triples with the literal
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        printer = Printer(self.prefixes)
+        more = f" and {self.count - 1:,} more" if self.count > 1 else ""
+        return f"{printer.term(self.literal)} in {printer.atom(self.fact)}{more}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Convert to a dictionary: `lexical`, `datatype`, `fact` and `count`."""
+        return {
+            "lexical": self.literal.lexical,
+            "datatype": self.literal.datatype,
+            "fact": Printer(self.prefixes).atom(self.fact),
+            "count": self.count,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CheckReport:
+    """The findings of a check.
+
+    `contradictions` are violated constraints, with the smallest proof first; `unsatisfiable`
+    classes and properties cannot have members; `literals` do not fit their datatypes; `skos` are
+    violated integrity conditions of SKOS; `outside_profile` are axioms outside OWL 2 RL.
+    """
+
+    contradictions: tuple[Inconsistency, ...] = ()
+    unsatisfiable: tuple[Unsatisfiable, ...] = ()
+    literals: tuple[IllTyped, ...] = ()
+    skos: tuple[Inconsistency, ...] = ()
+    outside_profile: tuple[OutsideAxiom, ...] = ()
+
+    @property
+    def consistent(self) -> bool:
+        """Whether no constraint is violated."""
+        return not self.contradictions
+
+    def findings(self, kinds: Iterable[str] = KINDS) -> int:
+        """Count the findings of some kinds (`KINDS`).
+
+        >>> CheckReport().findings()
+        0
+        """
+        found = {
+            "contradictions": self.contradictions,
+            "unsatisfiable": self.unsatisfiable,
+            "literals": self.literals,
+            "skos": self.skos,
+            "profile": self.outside_profile,
+        }
+        for kind in kinds:
+            if kind not in found:
+                raise InvalidInput(
+                    "E314", f"unknown findings {kind!r}", f"choose one of {', '.join(KINDS)}"
+                )
+        return sum(len(found[kind]) for kind in kinds)
+
+    def __bool__(self) -> bool:
+        """Whether the check has found nothing."""
+        return not self.findings()
+
+    def __str__(self) -> str:
+        parts = [str(one) for one in self.contradictions] or ["consistent"]
+        for title, found in (
+            ("cannot have members", self.unsatisfiable),
+            ("literals that do not fit their datatypes", self.literals),
+            ("violated integrity conditions of SKOS", self.skos),
+            ("axioms outside OWL 2 RL", self.outside_profile),
+        ):
+            parts += _section(title, found)
+        return "\n".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Convert to a dictionary with a list for each kind of findings."""
+        return {
+            "consistent": self.consistent,
+            "inconsistencies": [one.to_json() for one in self.contradictions],
+            "unsatisfiable": [one.to_json() for one in self.unsatisfiable],
+            "literals": [one.to_json() for one in self.literals],
+            "skos": [one.to_json() for one in self.skos],
+            "outside_profile": [one.to_json() for one in self.outside_profile],
+        }
+
+
+def _section(title: str, found: Iterable[object]) -> Iterator[str]:
+    listed = list(found)
+    if listed:
+        yield f"\n{title}: {len(listed):,}"
+        for one in listed[:_SHOWN]:
+            yield "\n".join(f"  {line}" for line in str(one).splitlines())
+        if len(listed) > _SHOWN:
+            yield f"  … and {len(listed) - _SHOWN:,} more"
+
+
+def check(state: KnowledgeState, limit: int | None) -> CheckReport:
+    """Check a knowledge base; see `KnowledgeBase.check`.
+
+    >>> from corollary import KnowledgeBase
+    >>> print(check(KnowledgeBase("owl-rl").state, 1))
+    consistent
+    """
+    is_owl = OWL + "intersectionOf" in read_by(state.reasoner.program)
+    return CheckReport(
+        tuple(smallest_proofs(state, limit, readable=True)),
+        tuple(unsatisfiable(state)),
+        tuple(_ill_typed(state)),
+        tuple(_skos(state, limit)),
+        tuple(profile(state)) if is_owl else (),
+    )
+
+
+def profile(state: KnowledgeState) -> list[OutsideAxiom]:
+    """List the explicit axioms outside OWL 2 RL.
+
+    >>> from corollary import KnowledgeBase
+    >>> kb = KnowledgeBase("owl-rl")
+    >>> _ = kb.insert("<urn:p> a owl:ReflexiveProperty .")
+    >>> [found.construct for found in profile(kb.state)]
+    ['ReflexiveObjectProperty']
+    """
+    explicit = state.reasoner.explicit
+    schema = explicit.only([p for p in explicit.predicates() if is_schema(p)])
+    axioms = state.program.axioms
+    triples = (
+        (fact.terms[0], fact.terms[1], fact.terms[2])
+        for fact in decode(schema, state.dictionary)
+        if fact not in axioms
+    )
+    return outside_rl(triples, state.all_prefixes)  # type: ignore[arg-type]
+
+
+def _ill_typed(state: KnowledgeState) -> Iterator[IllTyped]:
+    """List the explicit literals that are not of their datatypes."""
+    dictionary = state.dictionary
+    triples = triples_of(state.reasoner.explicit, dictionary)
+    ids, counts = np.unique(triples.object, return_counts=True)
+    texts = dictionary.texts(ids)
+    typed = pc.and_(pc.starts_with(texts, '"'), pc.match_substring(texts, '"^^<'))
+    for place in np.flatnonzero(np.asarray(typed)).tolist():
+        literal = term_of(texts[place].as_py())
+        if isinstance(literal, Literal) and well_formed(literal) is False:
+            row = int(np.flatnonzero(triples.object == ids[place])[0])
+            terms = dictionary.terms(int(column[row]) for column in triples.columns)
+            fact = Atom(TRIPLE, tuple(terms))
+            yield IllTyped(literal, fact, int(counts[place]), state.all_prefixes)
+
+
+def _skos(state: KnowledgeState, limit: int | None) -> list[Inconsistency]:
+    """List the violated integrity conditions of SKOS, unless the rules have them as constraints."""
+    if any((rule.name or "").startswith("skos-") for rule in state.reasoner.program.constraints):
+        return []
+    facts = state.reasoner.facts
+    used = [predicate for predicate in facts.predicates() if _is_skos(predicate)]
+    if not used:
+        return []
+    program = rules("skos")
+    engine = state.engine
+    explicit = facts.only(used)
+    own = KnowledgeState.derive(program, explicit, engine, Settings())
+    own.prefixes = state.prefixes
+    return smallest_proofs(own, limit, readable=True)
+
+
+def _is_skos(predicate: Predicate) -> bool:
+    term = predicate.member_of if predicate.member_of is not None else predicate.property
+    return isinstance(term, IRI) and term.value.startswith(SKOS)
