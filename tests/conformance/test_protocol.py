@@ -82,6 +82,7 @@ def protocol(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("requests", CASES)
 def test_protocol(requests: Any, protocol: Server) -> None:
     for method, path, headers, body, expected in requests:

@@ -29,6 +29,7 @@ def still_works(server: Server) -> None:
     assert found.status_code == 200, found.text
 
 
+@pytest.mark.long
 def test_stops_a_query_at_the_time_limit(limited: Server) -> None:
     found = limited.client.get("/sparql", params={"query": ENDLESS})
     assert error_of(found) == (503, "E405")
@@ -36,6 +37,7 @@ def test_stops_a_query_at_the_time_limit(limited: Server) -> None:
     still_works(limited)
 
 
+@pytest.mark.long
 def test_kills_a_worker_that_cannot_be_interrupted(limited: Server) -> None:
     query = f'ASK {{ FILTER(REGEX("{"a" * 60}", "(a+)+b")) }}'
     assert error_of(limited.client.get("/sparql", params={"query": query})) == (503, "E405")
@@ -70,6 +72,7 @@ def test_a_client_that_goes_away_ends_its_query(limited: Server) -> None:
     assert "corollary_reader_stopped_client_total 1" in limited.client.get("/metrics").text
 
 
+@pytest.mark.long
 def test_refuses_requests_when_too_many_wait(limited: Server) -> None:
     statuses: list[int] = []
 
@@ -90,6 +93,7 @@ def test_refuses_requests_when_too_many_wait(limited: Server) -> None:
     still_works(limited)
 
 
+@pytest.mark.long
 def test_kills_a_worker_that_uses_too_much_memory(university: Path) -> None:
     # Less than a worker needs for nothing at all.
     with serving(university, "--limit-memory", "40M", "--workers", "1", wait=False) as server:
@@ -100,6 +104,7 @@ def test_kills_a_worker_that_uses_too_much_memory(university: Path) -> None:
         assert error_of(found) == (503, "E406")
 
 
+@pytest.mark.long
 def test_stops_gracefully_while_a_query_runs(university: Path) -> None:
     with serving(university, "--limit-seconds", "3") as server:
         results: list[int] = []

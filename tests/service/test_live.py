@@ -109,6 +109,7 @@ def test_answers_come_and_go(live: Server) -> None:
     assert resumed.result()[0][2]["gone"] == nia
 
 
+@pytest.mark.long
 def test_many_subscribers_receive_every_event_once(live: Server) -> None:
     listeners = [Listener(live, "/changes", 3) for _ in range(20)]
     versions = [str(insert(live, f":s{number} :age {number}")) for number in range(3)]
@@ -132,6 +133,7 @@ def until(condition: Callable[[], bool]) -> None:
         pass
 
 
+@pytest.mark.long
 def test_feeds_end_when_the_service_stops(tmp_path: Path) -> None:
     with serving(build(tmp_path), "--limit-subscribers", "1") as server:
         listener = Listener(server, "/changes", 1)

@@ -137,6 +137,7 @@ def test_proofs(server: Server, university: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_contradictions(tmp_path: Path) -> None:
     store = build(
         tmp_path,

@@ -67,6 +67,7 @@ def test_updates_by_every_client(writable: Server) -> None:
     assert co.KnowledgeBase.open(server.store).version == log[0]["version"]
 
 
+@pytest.mark.long
 def test_graph_store_protocol(writable: Server) -> None:
     client, turtle = writable.client, {"Content-Type": "text/turtle; charset=utf-8"}
     text = "@prefix : <http://example.org/> . :eve :headOf :lab . _:b :name 'b' ."
@@ -119,6 +120,7 @@ def test_rules_and_previews(writable: Server) -> None:
     assert error_of(client.post("/preview", json={"insrt": ""})) == (400, "E600")
 
 
+@pytest.mark.long
 def test_undoes_versions(writable: Server) -> None:
     update = {"update": PREFIX + "INSERT DATA { :cat :worksFor :lab }"}
     version = writable.client.post("/sparql", data=update).json()["version"]
@@ -132,6 +134,7 @@ def test_undoes_versions(writable: Server) -> None:
     assert f"revert version {version}" in [commit["message"] for commit in log]
 
 
+@pytest.mark.long
 def test_commits_of_other_processes_are_seen(writable: Server, tmp_path: Path) -> None:
     (tmp_path / "new.nt").write_text(f"<{EX}zoe> <{EX}worksFor> <{EX}lab> .\n")
     done = call("update", writable.store, "--insert", tmp_path / "new.nt", "--quiet")
@@ -145,6 +148,7 @@ def test_commits_of_other_processes_are_seen(writable: Server, tmp_path: Path) -
 PAIRS = """SELECT ?n (COUNT(*) AS ?c) { ?x <urn:even> ?n . ?y <urn:odd> ?n } GROUP BY ?n"""
 
 
+@pytest.mark.long
 def test_every_query_sees_one_version_while_commits_go_on(tmp_path: Path) -> None:
     """A commit replaces all numbers by its own, so a mixture of versions would show two."""
     store = build(tmp_path, "<urn:a> <urn:even> 0 . <urn:b> <urn:odd> 0 .", "none")
@@ -186,6 +190,7 @@ def test_every_query_sees_one_version_while_commits_go_on(tmp_path: Path) -> Non
         assert numbers == expected[max(known for known in expected if known <= version)]
 
 
+@pytest.mark.long
 def test_a_killed_server_loses_no_answered_commit(tmp_path: Path) -> None:
     store = build(tmp_path)
     answered: list[int] = []

@@ -36,9 +36,6 @@ def refuse_foreign(headers: Mapping[str, str], settings: Settings) -> None:
     """Refuse requests that a foreign page makes a browser send.
 
     >>> refuse_foreign({"host": "127.0.0.1:7878"}, Settings("univ.store"))
-    >>> refuse_foreign({"host": "evil.example"}, Settings("univ.store"))
-    Traceback (most recent call last):
-    corollary.errors.InvalidInput: the request is for another host than this service
     """
     host = headers.get("host", "")
     known = (*LOCAL_HOSTS, settings.host.lower())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import sys
@@ -34,7 +35,9 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(f"serving {settings.store} at http://{shown}:{port}/", file=sys.stderr, flush=True)
-    service = Service(settings, Log(quiet=quiet))
+    log = Log(quiet=quiet)
+    _forward_warnings(log)
+    service = Service(settings, log)
     config = uvicorn.Config(
         Application(service),
         log_config=None,
@@ -64,6 +67,22 @@ def refuse_public(settings: Settings) -> None:
             f"without tokens, the service listens on this machine only, not on {settings.host}",
             "name a file of tokens: --tokens FILE",
         )
+
+
+def _forward_warnings(log: Log) -> None:
+    """Write what the HTTP library reports to the log of the service."""
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers, logger.propagate = [_Forward(log)], False
+    logger.setLevel(logging.WARNING)
+
+
+class _Forward(logging.Handler):
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.write("server", level=record.levelname.lower(), message=record.getMessage())
 
 
 def _listen(settings: Settings) -> socket.socket:
