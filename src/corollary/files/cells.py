@@ -22,6 +22,8 @@ _PLAIN = re.compile(
       | (?P<written>".*"(?:@[\w-]+|\^\^<[^\x00-\x20<>]*>)?|<[^\x00-\x20<>]*>|_:\w[\w.\-]*)""",
     re.VERBOSE | re.DOTALL,
 )
+_STRING = XSD + "string"
+_SEPARATORS = re.compile(r"[\t\n\r]")
 _printer = Printer(well_known=False)
 
 
@@ -46,8 +48,9 @@ def write_cell(term: Constant) -> str:
     >>> write_cell(Literal("a b")), write_cell(Literal("7"))
     ('a b', '"7"')
     """
-    if isinstance(term, Literal) and term == Literal(term.lexical):
+    if isinstance(term, Literal) and term.datatype == _STRING and term.language is None:
         text = term.lexical
-        if text and not any(c in text for c in "\t\n\r") and read_cell(text) == term:
+        means_itself = _PLAIN.fullmatch(text) is None or read_cell(text) == term
+        if text and means_itself and not _SEPARATORS.search(text):
             return text
     return _printer.term(term)

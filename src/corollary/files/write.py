@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
 from corollary.core.files import replace_file
 from corollary.core.inputs import COMPRESSIONS, is_compressed, suffix_of
+from corollary.core.strings import string_bytes
 from corollary.errors import InvalidInput
 from corollary.files import native, typed
 from corollary.files.cells import write_cell
@@ -72,10 +76,10 @@ def write_relation(path: Path, relation: str, tables: Sequence[Table], program: 
         replace_file(path, partial(_write_typed, columns, declared))
         return
     if suffix in JSON_LINES:
-        lines, header = _json_lines(columns, declared), None
+        cells, header = _json_cells(columns, declared), None
     else:
-        lines, header = _text_lines(columns, declared, suffix)
-    replace_file(path, partial(_write_lines, lines, header))
+        cells, header = _text_cells(columns, declared, suffix)
+    replace_file(path, partial(_write_lines, cells, header))
 
 
 def _write_typed(columns: Sequence[Column], declared: Relation | None, path: Path) -> None:
@@ -86,18 +90,61 @@ def _write_typed(columns: Sequence[Column], declared: Relation | None, path: Pat
             array = native.declared_array(terms, indices, declared, place)
         else:
             array = native.exact_array(terms, indices)
-        arrays.append(_cells(columns[place], write_cell) if array is None else array)
+        if array is None:
+            array = pa.array(map(write_cell, terms), pa.string()).take(pa.array(indices))
+        arrays.append(array)
     names = [f"argument {n}" for n in range(1, len(columns) + 1)]
     typed.write_columns(arrays, names if declared is None else list(declared.names), path)
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+class _Cells(NamedTuple):
+    """A column of lines: its distinct cells, each with the delimiter that follows, by number."""
+
+    texts: pa.Array
+    indices: npt.NDArray[np.int64]
+
+
+def _write_lines(columns: Sequence[_Cells], header: str | None, path: Path) -> None:
+    order = _order_of_lines(columns)
+    end, nothing = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())
+    with _sink(path) as file:
+        if header is not None:
+            file.write(f"{header}\n".encode())
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            parts = [texts.take(pa.array(indices[rows])) for texts, indices in columns]
+            lines = compute.binary_join_element_wise(*parts, end, nothing)
+            file.write(string_bytes(lines)[1].data)
+
+
+def _order_of_lines(columns: Sequence[_Cells]) -> npt.NDArray[np.int64]:
+    """Sort lines by their text, without comparing lines.
+
+    No cell with its delimiter is the beginning of another one, so lines are in the order of their
+    first cells that differ: numbers are compared.
+    """
+    ranks = [
+        (len(texts), compute.rank(texts, tiebreaker="dense").to_numpy().astype(np.int64)[indices])
+        for texts, indices in columns
+    ]
+    if math.prod(count + 1 for count, _ in ranks) >= 1 << 63:
+        return np.lexsort([rank for _, rank in reversed(ranks)])
+    keys = np.zeros(len(columns[0].indices), np.int64)
+    for count, rank in ranks:
+        keys = keys * (count + 1) + rank
+    return np.argsort(keys)
 
 
 # -- text ------------------------------------------------------------------------------------------
 
 
-def _text_lines(
+def _text_cells(
     columns: Sequence[Column], declared: Relation | None, suffix: str
-) -> tuple[pa.Array, str | None]:
-    """The lines of a file; a declared relation has a header, except in `.facts` files."""
+) -> tuple[list[_Cells], str | None]:
+    """The cells of a file; a declared relation has a header, except in `.facts` files."""
     comma = suffix == ".csv"
     delimiter = "," if comma else "\t"
     protect = _csv_text if comma else _tab_text
@@ -108,18 +155,15 @@ def _text_lines(
         if suffix != ".facts":
             header = delimiter.join(map(protect, declared.names))
     cells = []
-    for column, kind in zip(columns, kinds, strict=True):
+    for place, (column, kind) in enumerate(zip(columns, kinds, strict=True), 1):
         if kind in (None, "any"):
             write = _csv_cell if comma else write_cell
         else:
             write = partial(_declared_cell, protect)
-        cells.append(_cells(column, write))
-    return compute.binary_join_element_wise(*cells, delimiter), header
-
-
-def _cells(column: Column, write: Callable[[Constant], str]) -> pa.Array:
-    texts = pa.array([write(term) for term in column.terms], pa.string())
-    return texts.take(pa.array(column.indices))
+        after = delimiter if place < len(columns) else ""
+        texts = [write(term) + after for term in column.terms]
+        cells.append(_Cells(pa.array(texts, pa.large_string()), column.indices))
+    return cells, header
 
 
 def _declared_cell(protect: Callable[[str], str], term: Constant) -> str:
@@ -145,16 +189,6 @@ def _csv_cell(term: Constant) -> str:
     return _csv_text(write_cell(term))
 
 
-def _write_lines(lines: pa.Array, header: str | None, path: Path) -> None:
-    lines = lines.take(compute.sort_indices(lines))
-    with _sink(path) as file:
-        if header is not None:
-            file.write(f"{header}\n".encode())
-        for start in range(0, len(lines), _BATCH):
-            batch = lines.slice(start, _BATCH).to_pylist()
-            file.write("".join(f"{line}\n" for line in batch).encode())
-
-
 def _sink(path: Path) -> Any:
     if not is_compressed(path):
         return path.open("wb")
@@ -165,19 +199,19 @@ def _sink(path: Path) -> Any:
 # -- JSON lines ------------------------------------------------------------------------------------
 
 
-def _json_lines(columns: Sequence[Column], declared: Relation | None) -> pa.Array:
+def _json_cells(columns: Sequence[Column], declared: Relation | None) -> list[_Cells]:
     names = [f"arg{n}" for n in range(len(columns))]
     kinds: Iterator[ColumnType | None] = iter([None] * len(columns))
     if declared is not None:
         names = list(declared.names)
         kinds = iter([column.type for column in declared.columns])
-    parts: list[pa.Array | str] = []
+    cells: list[_Cells] = []
     for name, kind, column in zip(names, kinds, columns, strict=True):
-        opening = "{" if not parts else ", "
-        key = f"{opening}{json.dumps(name, ensure_ascii=False)}: "
-        values = _cells(column, partial(_json_value, kind))
-        parts.append(compute.binary_join_element_wise(pa.scalar(key), values, ""))
-    return compute.binary_join_element_wise(*parts, pa.scalar("}"), "")
+        before = f"{'' if cells else '{'}{json.dumps(name, ensure_ascii=False)}: "
+        after = ", " if len(cells) + 1 < len(columns) else "}"
+        texts = [f"{before}{_json_value(kind, term)}{after}" for term in column.terms]
+        cells.append(_Cells(pa.array(texts, pa.large_string()), column.indices))
+    return cells
 
 
 def _json_value(kind: ColumnType | None, term: Constant) -> str:

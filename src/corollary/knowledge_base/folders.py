@@ -117,5 +117,10 @@ def _tables(facts: Facts, dictionary: Dictionary) -> Iterator[Table]:
 
 
 def _column(ids: Ids, dictionary: Dictionary) -> Column:
-    known, indices = np.unique(ids, return_inverse=True)
-    return Column(dictionary.terms(known.tolist()), indices)
+    # Marks instead of sorting: ids are dense.
+    marks = np.zeros(len(dictionary), np.bool_)
+    marks[ids] = True
+    known = np.flatnonzero(marks)
+    places = np.cumsum(marks)
+    places -= 1
+    return Column(dictionary.terms(known.tolist()), places[ids])
