@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corollary.algorithms.maintain import Maintainer, Options
+from corollary.algorithms.maintain import Maintainer
+from corollary.algorithms.reasoner import Options
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
