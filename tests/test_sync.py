@@ -168,7 +168,7 @@ def test_mistakes(store: str, lake: str, tmp_path: Path) -> None:
     write_deltalake(lake, rows([(1, 2)]))
     empty = pa.table({"src": [1, None], "dst": [2, 3]})
     write_deltalake(tmp_path / "null", empty)
-    write_deltalake(tmp_path / "when", pa.table({"x": pa.array([0], pa.timestamp("us"))}))
+    write_deltalake(tmp_path / "list", pa.table({"x": pa.array([[1]], pa.list_(pa.int64()))}))
     for sources, code in (
         ([], "E552"),
         (["edge"], "E552"),
@@ -179,7 +179,7 @@ def test_mistakes(store: str, lake: str, tmp_path: Path) -> None:
         ([f"edge={tmp_path / 'a%20b'}"], "E510"),
         ([f"edge={lake}"], "E203"),
         ([f"edge={tmp_path / 'null'}"], "E341"),
-        ([f"when={tmp_path / 'when'}"], "E341"),
+        ([f"list={tmp_path / 'list'}"], "E341"),
     ):
         with pytest.raises(CorollaryError) as caught:
             sync(store, sources)

@@ -37,6 +37,7 @@ from corollary.engines.spark.plan import TRIPLE_NUMBER
 from corollary.engines.spark.remote import parallelism
 from corollary.engines.spark.reports import RoundReport, TaskReport
 from corollary.engines.spark.task import (
+    TOO_MANY,
     Combine,
     DropLastColumn,
     Embedded,
@@ -51,7 +52,14 @@ from corollary.engines.spark.tuning import tuning
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, TYPE
 
+_LOOKED_UP = 4  # facts that one look-up may answer, per fact that the driver keeps
+_SHARES = 4  # by which the partitions of looked-up facts may differ in size
+
 Wanted = Mapping[Key, Mapping[int, Ids] | Ids | None]  # see `task.Fetch`
+
+
+class TooManyFacts(Exception):
+    """A look-up found more facts than the driver should hold."""
 
 
 class SparkRun:
@@ -69,6 +77,7 @@ class SparkRun:
         self.make_engine = embedded
         self.options = options
         self.small = options.small
+        self.looked_up_limit = _LOOKED_UP * options.small
         self.driver_pairs_limit = tuning.driver_pairs_ratio * options.small
         self.frames = options.frames
         self.reports: list[RoundReport] = []
@@ -333,11 +342,14 @@ class Base:
         chosen = frozenset(predicates)
         return Base(self.run, tuple((cached, named & chosen) for cached, named in self.parts))
 
-    def fetch(self, wanted: Mapping[Predicate, Mapping[int, Ids] | None]) -> Any:
+    def fetch(
+        self, wanted: Mapping[Predicate, Mapping[int, Ids] | None], *, limit: int | None = None
+    ) -> Any:
         """Fetch at least the facts with given ids in a column, or all facts of a predicate.
 
-        Runs at most one job. A fetch of a whole predicate also prefetches the small predicates of
-        the same chunks, which are likely to be needed next.
+        Raises `TooManyFacts` if more than about `limit` facts have these ids; all tasks together
+        send at most a few times as many. Runs at most one job. A fetch of a whole predicate also
+        prefetches the small predicates of the same chunks, which are likely to be needed next.
         """
         run = self.run
         fetched = run.nothing
@@ -368,7 +380,7 @@ class Base:
                         on_success.append(partial(cached.fully_fetched.add, predicate))
             if missing:
                 requests.append((cached, missing))
-        self._fetch(requests)
+        self._fetch(requests, limit)
         for action in on_success:
             action()
         for cached, predicates in self.parts:
@@ -395,17 +407,23 @@ class Base:
             members = members.union(facts.only(list(predicates)).intersection(cached.facts))
         return members
 
-    def _fetch(self, requests: Sequence[tuple[CachedChunks, Wanted]]) -> None:
+    def _fetch(
+        self, requests: Sequence[tuple[CachedChunks, Wanted]], limit: int | None = None
+    ) -> None:
         """Fetch tables of several chunks in one job and cache them on the driver."""
         run = self.run
         if not requests:
             return
+        # All tasks together send at most `_SHARES` times the limit, even if no key is skewed.
+        share = None if limit is None else -(-_SHARES * limit // run.partitions)
         frames = [
-            run.map_chunks(cached.frame, Fetch(DERIVED, wanted, number))
+            run.map_chunks(cached.frame, Fetch(DERIVED, wanted, number, limit=share))
             for number, (cached, wanted) in enumerate(requests)
         ]
         run.describe("look up facts")
         tables = run.collect_by_partition(run.union(frames))
+        if TOO_MANY in tables:
+            raise TooManyFacts
         for number, (cached, _) in enumerate(requests):
             cached.facts = cached.facts.union(run.facts_of(tables.get(number, {})))
 

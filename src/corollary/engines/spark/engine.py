@@ -9,6 +9,7 @@ its possible join partners (`lookups`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from corollary.core.engine import Derived, Difference, OnRound, Support
 from corollary.core.ids import in_order
 from corollary.engines.spark import closures
 from corollary.engines.spark.aggregates import groups_of, instances_rule
-from corollary.engines.spark.base import SparkRun
+from corollary.engines.spark.base import SparkRun, TooManyFacts
 from corollary.engines.spark.components import component_changes, components
 from corollary.engines.spark.counts import LazyCounts, SparkCounts
 from corollary.engines.spark.evaluate import Evaluation
@@ -260,7 +261,8 @@ class SparkEngine:
         if self._fits_driver(sets):
             parts = self._if_pairs_fit(edge, before.local(), after.local(), known.local())
         elif self._fits_lookup_rounds(changed) and len(before):
-            parts = self._changed_components(edge, pair, before, after, changed, known)
+            with suppress(TooManyFacts):
+                parts = self._changed_components(edge, pair, before, after, changed, known)
         if parts is None:
             return component_changes(edge, pair, before, after)
         b, a, k = parts
@@ -299,8 +301,7 @@ class SparkEngine:
             if len(reached) == len(nodes):
                 if self._if_pairs_fit(edge, parts[0], parts[1], None) is None:
                     return None
-                pairs = look_up(known, {pair: {0: nodes}})
-                return parts[0], parts[1], pairs
+                return parts[0], parts[1], look_up(known, {pair: {0: nodes}})
             nodes = reached
         return None
 

@@ -376,10 +376,14 @@ def wrap(run: SparkRun, facts: Any) -> SparkFacts:
 
 
 def look_up(facts: SparkFacts, wanted: Mapping[Predicate, Mapping[int, Ids]]) -> Any:
-    """Fetch the facts of these predicates with any of the ids in any of the columns."""
+    """Fetch the facts of these predicates with any of the ids in any of the columns.
+
+    Raises `TooManyFacts` if they are too many for the driver.
+    """
     candidates = facts.small.only(list(wanted))
     if facts.base is not None:
-        candidates = candidates.union(facts.base.fetch(wanted).difference(facts.removed))
+        fetched = facts.base.fetch(wanted, limit=facts.run.looked_up_limit)
+        candidates = candidates.union(fetched.difference(facts.removed))
     tables = {}
     for predicate, places in wanted.items():
         rows = candidates.rows(predicate)

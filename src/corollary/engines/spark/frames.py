@@ -69,7 +69,9 @@ def write(run: SparkRun, facts: SparkFacts, width: int) -> DataFrame:
         parts.append(chunks.mapInArrow(ToRows(names, width), schema(width)))
     tables = run.tables_of(facts.small)
     batches = [fact_batch(key, rows, names, width) for key, rows in tables.items()]
-    if batches or not parts:
+    if batches:
         table = pa.Table.from_batches(batches, arrow_schema(width))
         parts.append(run.session.createDataFrame(table))
+    elif not parts:
+        parts.append(run.session.createDataFrame([], schema(width)))
     return run.union(parts)

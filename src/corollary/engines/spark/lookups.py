@@ -19,6 +19,7 @@ from corollary.core.compile import CompiledRule, Pattern, constant_id, covers
 from corollary.core.dictionary import Ids
 from corollary.core.ids import Contained, in_order, together
 from corollary.core.partial import PartialDictionary
+from corollary.engines.spark.base import TooManyFacts
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.task import ANY
 from corollary.engines.spark.tuning import tuning
@@ -75,6 +76,12 @@ class Lookups:
 
     def run(self) -> tuple[Any, Any] | None:
         """Fetch facts and negative facts for the embedded engine; None if they are too many."""
+        try:
+            return self._run()
+        except TooManyFacts:
+            return None
+
+    def _run(self) -> tuple[Any, Any] | None:
         while live := [search for search in self._searches if search.pending]:
             wanted: Wanted = {}
             also: Wanted = {}
@@ -256,7 +263,7 @@ class Lookups:
             return facts.small
         known = self._seen.setdefault(name, facts.run.embedded.facts({}))
         if wanted:
-            fetched = facts.base.fetch(wanted)
+            fetched = facts.base.fetch(wanted, limit=facts.run.looked_up_limit)
             known = self._seen[name] = known.union(fetched)
         return known.difference(facts.removed).union(facts.small)
 

@@ -316,23 +316,27 @@ def fact_batch(key: Key, rows: Ids, names: Mapping[int, str], width: int) -> pa.
 
 
 ANY = -1  # instead of a column
+TOO_MANY = -2  # instead of the number of a fetch that found more facts than its limit
 
 
 @dataclass(frozen=True)
 class Fetch:
     """Fetch facts by ids in a column, by their rows, or (`None`) all facts of a table.
 
-    With `ANY` instead of a column, the ids hold the number of arbitrary facts to fetch.
+    With `ANY` instead of a column, the ids hold the number of arbitrary facts to fetch. If a task
+    finds more than `limit` facts by ids, it sends one with the number `TOO_MANY`, and stops.
     """
 
     kind: int
     wanted: Mapping[Key, Mapping[int, Ids] | Ids | None]
     number: int = 0  # returned as partition number, to distinguish several fetches of one job
     replicated: frozenset[Key] = frozenset()  # replicated tables, of which one copy is read
+    limit: int | None = None
 
     def __call__(self, batches: Batches) -> Batches:
         out, contained = ChunkBuffer(), Contained()
         subjects: dict[Key, Ids] = {}
+        found = 0
         for partition, kind, key, rows in iter_tables(batches):
             if kind != self.kind or key not in self.wanted:
                 continue
@@ -353,6 +357,11 @@ class Fetch:
                     else:
                         chosen |= contained(ids, rows[:, column])
                 rows = rows[chosen]
+                found += len(rows)
+                if self.limit is not None and found > self.limit:
+                    out = ChunkBuffer()
+                    out.add(TOO_MANY, kind, key, rows[:1])
+                    break
             out.add(self.number, kind, key, rows)
         yield from out.drain()
 

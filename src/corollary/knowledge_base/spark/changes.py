@@ -6,6 +6,7 @@ session.readStream.format("corollary").load("univ.store")
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -101,6 +102,12 @@ def _store(options: Options) -> Store:
     path = options.get("path")
     if not path:
         raise InvalidInput("E555", "the source corollary needs a path", 'load("univ.store")')
+    if "://" not in path and not os.path.isabs(path):
+        raise InvalidInput(
+            "E555",
+            f"the path {path} is relative, and tasks run in other folders",
+            "use an absolute path, or an address",
+        )
     own = {n.upper(): value for n, value in options.items() if n.startswith(_CREDENTIALS)}
     return Store.open(store_path(path, own))
 
