@@ -37,6 +37,7 @@ from benchmarks import (
     store,
     updates,
 )
+from benchmarks.evolve import benchmark as evolve
 from benchmarks.fence_work import GROUPS
 from benchmarks.report import (
     DATA,
@@ -77,6 +78,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         peers,
         scaling,
         spark_graphs,
+        evolve,
         fence,
     )
 }

@@ -1,8 +1,8 @@
-"""Generate the tables and plots of `docs/benchmarks.md` from saved results.
+"""Generate the tables and plots of the documentation from saved results.
 
 `python -m benchmarks.page` redraws the plots of all saved results and replaces the tables between
-the markers of the page; the text around them is written by hand. So every figure on the page was
-measured, and its command, machine and commit are shown.
+the markers of `docs/benchmarks.md` and `docs/where-we-lose.md`; the text around them is written by
+hand. So every figure was measured, and its command, machine and commit are shown.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import re
 import sys
 from typing import Any
 
-from benchmarks import plots, views
+from benchmarks import losses, plots, views
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.report import RESULTS, ROOT, Benchmark, listing
 
 PAGE = ROOT / "docs" / "benchmarks.md"
+LOSSES = ROOT / "docs" / "where-we-lose.md"
 _MARKS = re.compile(r"(<!-- results: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_LOSSES = re.compile(r"(<!-- losses -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _BUSY = 0.7  # load before a run above which other work disturbed it
 
 
@@ -30,12 +32,20 @@ def main() -> int:
             text = listing(benchmark, found)
             (RESULTS / f"{name}.txt").write_text(text, encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")
+    LOSSES.write_text(losses_page(LOSSES.read_text("utf-8")), encoding="utf-8")
     return 0
 
 
 def page(text: str) -> str:
     """Replace the results between the markers of the page."""
     return _MARKS.sub(lambda found: found[1] + section(found[2]) + found[4], text)
+
+
+def losses_page(text: str) -> str:
+    """Replace the table of losses between its markers."""
+    reports = {name: report["rows"] for name in BENCHMARKS if (report := saved(name))}
+    table = losses.markdown(losses.losses(reports))
+    return _LOSSES.sub(lambda found: f"{found[1]}\n{table}\n\n{found[3]}", text)
 
 
 def section(name: str) -> str:

@@ -48,7 +48,7 @@ def dense_programs(*, attempts: int = 8) -> st.SearchStrategy[Program]:
 
 def dense_program(seed: int, attempts: int = 8) -> Program:
     """The program of a seed."""
-    make = _Maker(Random(seed))
+    make = Maker(Random(seed))
     program = Program.of([], make.facts())
     for _ in range(attempts):
         try:
@@ -112,7 +112,9 @@ def composition(seed: int) -> Program:
     return Program.of(dict.fromkeys(rules), facts)
 
 
-class _Maker:
+class Maker:
+    """Draws the rules and facts of a program."""
+
     def __init__(self, random: Random) -> None:
         self.random = random
         self.pool = random.sample([*CONSTANTS, *PROPERTIES], random.choice((3, 4)))

@@ -451,6 +451,7 @@ def read_case(case: Case, folder: Path) -> str:
     from corollary.core.dictionary import Dictionary
     from corollary.errors import CorollaryError, Source
     from corollary.files.facts import columns_in, read_table
+    from corollary.files.shapes import Shape
     from corollary.knowledge_base import KnowledgeBase
     from corollary.lang.program import Program
     from corollary.lang.script import parse_script
@@ -478,7 +479,7 @@ def read_case(case: Case, folder: Path) -> str:
             case "script":
                 list(parse_script(Source.read(path), Program.parse("edge(1, 2) .")))
             case "table":
-                read_table(path, "p", columns_in(path))
+                read_table(path, Shape("p", columns_in(path)))
             case "part":
                 format_ = format_of(path)
                 assert format_ is not None, path

@@ -64,6 +64,9 @@ CONSTANTS: list[Constant] = [
     *CLASSES,
 ]
 
+# Functions that are true or false.
+TESTS = sorted(name for name, function in FUNCTIONS.items() if function.is_test)
+
 variables = st.sampled_from(VARIABLES)
 constants = st.sampled_from(CONSTANTS)
 terms: st.SearchStrategy[Term] = st.one_of(variables, variables, variables, constants)
@@ -117,10 +120,10 @@ def conditions(bound: list[Variable]) -> st.SearchStrategy[Expression]:
         st.sampled_from(anything),
         st.sampled_from(anything),
     )
-    call = st.sampled_from(sorted(FUNCTIONS)).flatmap(
+    call = st.sampled_from(TESTS).flatmap(
         lambda name: st.builds(
             lambda *terms: Operation(name, terms),
-            *[st.sampled_from([*anything, IRI(XSD + "integer")])] * FUNCTIONS[name].arity,
+            *[st.sampled_from([*anything, IRI(XSD + "integer")])] * FUNCTIONS[name].least,
         )
     )
     return st.recursive(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import dag, lubm_data, lubm_one, sql, tables
-from benchmarks.report import DATA
+from benchmarks import dag, losses, lubm_data, lubm_one, page, sql, tables
+from benchmarks.report import DATA, Row
 from corollary.core.compile import narrow_predicate, narrow_terms
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang import reference
@@ -132,3 +132,28 @@ def test_rounds_in_sql_over_lubm_one() -> None:
     counts = {tables.label(p).removeprefix("a "): count for p, count in peer.counts().items()}
     assert sum(counts.values()) == wanted.facts
     assert wanted.by_predicate.items() <= counts.items()
+
+
+def test_losses_are_extracted_from_every_kind_of_row() -> None:
+    saved: dict[str, list[Row]] = {
+        "bf": [
+            {"case": "d", "algorithm": name, "explicit_deleted": 9, "milliseconds": time}
+            for name, time in (("auto", 3.0), ("bf", 2.0), ("dred", 1.0))
+        ],
+        "graphs": [
+            {"case": "g", "engine": "columnar", "seconds": 2.0},
+            {"case": "g", "engine": "columnar", "seconds": 1.05},
+            {"case": "g", "engine": "duckdb", "seconds": 1.0},  # within the spread
+            {"case": "h", "engine": "columnar", "seconds": 3.0},
+            {"case": "h", "engine": "duckdb", "seconds": 1.0},
+            {"case": "h", "engine": "wrong", "seconds": 0.1, "correct": False},
+            {"case": "h", "engine": "souffle", "skipped": "not installed"},
+        ],
+    }
+    found = [(loss.case, loss.faster, round(loss.factor, 2)) for loss in losses.losses(saved)]
+    assert found == [("d, 9 deleted, by `auto`", "`dred`", 3.0), ("h", "duckdb", 3.0)]
+
+
+def test_page_of_losses_is_generated() -> None:
+    text = page.LOSSES.read_text("utf-8")
+    assert page.losses_page(text) == text, "run python -m benchmarks.page"

@@ -24,9 +24,9 @@ ROOT = Path(__file__).parent.parent
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (E\d+): .*\n((?:(?!^##).*\n?)*)", ERRORS, re.MULTILINE))
 EXAMPLES = {
-    code: example
+    code: (syntax, example)
     for code, text in SECTIONS.items()
-    for example in re.findall(r"```dl\n(.*?)```", text, re.DOTALL)
+    for syntax, example in re.findall(r"```(dl|srl)\n(.*?)```", text, re.DOTALL)
 }
 
 
@@ -44,8 +44,9 @@ def no_progress_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_examples_of_errors(code: str) -> None:
+    syntax, example = EXAMPLES[code]
     with pytest.raises(InvalidProgram) as caught:
-        Program.parse(EXAMPLES[code])
+        Program.parse(example, syntax=syntax)
     assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {code}
 
 
@@ -104,7 +105,15 @@ def name_of(page: Path) -> str:
 @pytest.mark.parametrize("page", [ROOT / "README.md", *DOCS], ids=lambda page: page.name)
 def test_every_block_is_run(page: Path) -> None:
     """The tests below run what has these languages; the others need a reason."""
-    run = {"console", "python", "dl", "{toctree}", "{eval-rst}", "{include} ../ARCHITECTURE.md"}
+    run = {
+        "console",
+        "python",
+        "dl",
+        "srl",
+        "{toctree}",
+        "{eval-rst}",
+        "{include} ../ARCHITECTURE.md",
+    }
     if page.name == "errors.md":  # messages of states that no example reaches: a full disk, …
         run |= {"text", ""}
     shell_is_run = page.name == "README.md"  # where output follows
@@ -121,8 +130,9 @@ def test_every_block_is_run(page: Path) -> None:
 @pytest.mark.parametrize("page", DOCS, ids=name_of)
 def test_programs_in_the_docs_parse(page: Path) -> None:
     if page.name != "errors.md":
-        for block in blocks_of(page, "dl"):
-            Program.parse(block["text"])
+        for syntax in ("dl", "srl"):
+            for block in blocks_of(page, syntax):
+                Program.parse(block["text"], syntax=syntax)
 
 
 PAGES = [page for page in DOCS if blocks_of(page, "console") and page.name != "errors.md"]

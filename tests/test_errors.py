@@ -90,7 +90,8 @@ def test_documents_the_exit_status_of_every_code() -> None:
     documented = documented_statuses()
     assert documented.keys() == CODES.keys()
     assert {code: {documented[code]} for code in statuses} == dict(statuses)
-    assert CODES.keys() - statuses.keys() <= {"E205", "E206"}, "chosen at run time"
+    # Chosen at run time, or the last argument of a mistake in SPARQL.
+    assert CODES.keys() - statuses.keys() <= {"E205", "E206", "E568"}
 
 
 def test_raises_code_of_uncommitted_changes_for_scripts_only() -> None:

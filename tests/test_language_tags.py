@@ -12,9 +12,9 @@ import rdflib
 
 from corollary import KnowledgeBase
 from corollary.core.dictionary import Dictionary
-from corollary.core.terms import LANG_STRING, canonical, term_of, text_of
+from corollary.core.terms import canonical, term_of, text_of
 from corollary.files.cells import read_cell
-from corollary.lang.syntax import IRI, Literal
+from corollary.lang.syntax import IRI, LANG_STRING, Literal
 
 A, P = IRI("http://e/a"), IRI("http://e/p")
 _TRIPLE = '<http://e/a> <http://e/p> "x"@{} .'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,51 @@ def test_spark(tmp_path: Path, spark: object) -> None:
              if isinstance(w.message, CorollaryWarning)}  # fmt: skip
     assert codes == {"W101": 1, "W102": 1, "W103": 1, "W104": 1, "W105": 1}
     assert built.version == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "cycle"),
+    [
+        (
+            "n(?y) :- m(?x), BIND(?x + 1 AS ?y) . m(?x) :- n(?x) .",
+            "argument 1 of n → argument 1 of m → argument 1 of n",
+        ),
+        (
+            "n(?y, ?z) :- n(?x, ?z), BIND(STR(?x) AS ?w), BIND(CONCAT(?w, ?w) AS ?y) .",
+            "argument 1 of n → argument 1 of n",
+        ),
+        ("[?x, <p>, ?z] :- [?x, <p>, ?y], BIND(?y * 2 AS ?z) .", "object of <p> → object of <p>"),
+        (
+            "[?z, <made>, ?x] :- [?x, ?p, ?y], BIND(SKOLEM('s', ?x) AS ?z) .",
+            "subject of <made> → subject of triples → subject of <made>",
+        ),
+    ],
+)
+def test_computed_recursion(rules: str, cycle: str) -> None:
+    """A new program and an added rule warn of values that may have no end, with the cycle."""
+    warning = warned("W110", lambda: KnowledgeBase(rules), count=1)
+    assert cycle in str(warning)
+    kb = KnowledgeBase()
+
+    def add() -> None:
+        with kb.transaction() as transaction:
+            transaction.add_rules(rules)
+
+    assert cycle in str(warned("W110", add, count=1))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "n(?y) :- n(?x), BIND(?x + 1 AS ?y), FILTER(?y < 10) .",
+        "n(?y) :- m(?x), BIND(?x + 1 AS ?y) .",
+        "n(?y) :- n(?x), BIND(?x > 1 AS ?y) .",
+        "n(?y) :- n(?x), BIND(?x AS ?y) .",
+        "n(?x) :- n(?x), BIND(?x + 1 AS ?y), m(?y) . m(1) .",
+        "[?x, <double>, ?z] :- [?x, <single>, ?y], BIND(?y * 2 AS ?z) .",
+    ],
+)
+def test_no_warning_of_recursion_that_ends(rules: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CorollaryWarning)
+        KnowledgeBase(rules)

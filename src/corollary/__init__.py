@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from corollary.errors import CorollaryError, InvalidInput, InvalidProgram, OperationFailed
-    from corollary.knowledge_base import KnowledgeBase, expand
+    from corollary.knowledge_base import KnowledgeBase, expand, materialize
     from corollary.lang.program import Program
     from corollary.rdf import rules
 
@@ -19,6 +19,7 @@ __all__ = [
     "OperationFailed",
     "Program",
     "expand",
+    "materialize",
     "rules",
 ]
 
@@ -26,6 +27,7 @@ _MODULES = {
     "KnowledgeBase": "corollary.knowledge_base",
     "Program": "corollary.lang.program",
     "expand": "corollary.knowledge_base",
+    "materialize": "corollary.knowledge_base",
     "rules": "corollary.rdf",
 }
 

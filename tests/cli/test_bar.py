@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from corollary.cli import build, demo
+from corollary.cli import demo
 from corollary.cli.bar import Bar, has_colors, is_terminal, painted
 from corollary.cli.progress import Steps
 
@@ -80,7 +80,7 @@ def test_the_tour_in_process(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All of it but Spark, whose build other tests cover, into a pipe."""
-    monkeypatch.setattr(build, "has_spark", lambda: False)
+    monkeypatch.setattr(demo, "ENGINE", "columnar")
     assert demo.demo() == 0
     text = capsys.readouterr().out
     assert "\033" not in text
@@ -88,6 +88,7 @@ def test_the_tour_in_process(
     for shown in (
         "corollary generate lubm",
         "corollary build univ.store",
+        "MB of text are at most 200 MB (--engine spark builds on Spark)",
         f"[<{demo.DEPARTMENT}/FullProfessor0>, a, <{demo.UB}Employee>]   by [",
         "+ [d:Ann, ub:headOf,",
         "- [d:Ann, ub:headOf,",

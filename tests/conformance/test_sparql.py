@@ -15,11 +15,11 @@ from benchmarks.report import DATA
 from corollary import KnowledgeBase
 from corollary.core.terms import term_of, text_of
 from corollary.errors import InvalidInput
+from corollary.lang.operands import literal_number
 from corollary.lang.syntax import BlankNode, Literal
 from corollary.lang.xsd import NUMERIC
 from corollary.query.parse import parse
 from corollary.query.results import Solutions, TripleTable
-from corollary.query.values import literal_number
 from corollary.query.write import encoded
 from tests.conformance.graphs import case, ignored
 
@@ -94,11 +94,7 @@ _FOLDERS = (
     *("negation", "project-expression", "property-path", "subquery", "syntax-query", "syntax-fed"),
     *("csv-tsv-res", "json-res"),
 )
-_UPDATES = ("syntax-update-1", "syntax-update-2", "delete-insert")
 CASES = {name: case for folder in _FOLDERS for name, case in _manifest(folder)}
-UPDATES = {
-    name: one for folder in _UPDATES for name, one in _manifest(folder) if "SyntaxTest" in one.kind
-}
 _EVALUATED = ("QueryEvaluationTest", "CSVResultFormatTest")
 
 
@@ -122,13 +118,6 @@ def test_mistakes(name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse(CASES[name].query.read_text("utf-8"), {})
     assert caught.value.code == "E560"
-
-
-@pytest.mark.parametrize("name", UPDATES)
-def test_updates_are_refused(name: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        parse(UPDATES[name].query.read_text("utf-8"), {})
-    assert caught.value.code in ("E560", "E561")
 
 
 @pytest.mark.parametrize("name", _names(*_EVALUATED))

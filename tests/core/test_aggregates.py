@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corollary.core.aggregates import NO_VALUE, aggregate
+from corollary.core.compile import AggregateFunction
 from corollary.core.dictionary import Dictionary
 from corollary.lang import reference
 from corollary.lang.syntax import AGGREGATE_FUNCTIONS, XSD, Constant, Literal
@@ -34,7 +35,24 @@ def test_oracle_aggregate(function: str, groups: list[list[Constant]]) -> None:
     dictionary = Dictionary()
     ids = dictionary.encode(term for group in groups for term in group)
     numbers_of_rows = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    found = aggregate(function, ids, numbers_of_rows, len(groups), dictionary)
+    called = AggregateFunction(function, 0)
+    found = aggregate(called, ids, numbers_of_rows, len(groups), dictionary)
     assert [None if n == NO_VALUE else dictionary.term(n) for n in found.tolist()] == [
         reference.combine(function, group) for group in groups
     ]
+
+
+@pytest.mark.parametrize("function", AGGREGATE_FUNCTIONS)
+@given(st.lists(_group, max_size=3))
+def test_oracle_distinct(function: str, groups: list[list[Constant]]) -> None:
+    """Each term of a group counts once, also if its rows have weights."""
+    dictionary = Dictionary()
+    ids = dictionary.encode(term for group in groups for term in group)
+    of_rows = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    called = AggregateFunction(function, 0, True, ", ")
+    weights = np.full(len(ids), 2)
+    for given_weights in (None, weights):
+        found = aggregate(called, ids, of_rows, len(groups), dictionary, given_weights)
+        assert [None if n == NO_VALUE else dictionary.term(n) for n in found.tolist()] == [
+            reference.combine(function, list(dict.fromkeys(group)), ", ") for group in groups
+        ]

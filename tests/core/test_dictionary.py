@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.term_store import Spans, spans_of_array, spans_of_texts
-from corollary.core.terms import LANG_STRING, canonical, term_of, text_of
+from corollary.core.terms import canonical, term_of, text_of
 from corollary.errors import OperationFailed
-from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
+from corollary.lang.syntax import IRI, LANG_STRING, XSD, BlankNode, Constant, Literal
 from corollary.testing import thresholds
 from tests.strategies import wild_constants
 

@@ -14,7 +14,10 @@ from corollary.cli.main import main
 from corollary.core.terms import text_of
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.files.cells import read_cell, write_cell
-from corollary.files.facts import FORMATS, Table, read_facts, read_table, write_facts
+from corollary.files.facts import read_facts, read_table
+from corollary.files.shapes import Shape
+from corollary.files.tables import Table
+from corollary.files.write import FORMATS, write_facts
 from corollary.knowledge_base.folders import read_folder
 from corollary.lang.program import Program
 from corollary.lang.syntax import IRI, TRIPLE, XSD, Atom, BlankNode, Constant, Literal
@@ -254,5 +257,5 @@ def test_parquet_whose_texts_are_no_utf8(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"a": texts}), path, compression="none", write_statistics=False)
     path.write_bytes(path.read_bytes().replace(b"urn:zz", b"urn:z\xd5"))
     with pytest.raises(InvalidInput) as caught:
-        read_table(path, "p", 1)
+        read_table(path, Shape("p", 1))
     assert (caught.value.code, caught.value.file) == ("E301", str(path))

@@ -8,13 +8,13 @@ from corollary.errors import CODES, InvalidProgram, Source
 from corollary.lang.program import Program
 
 FOLDER = Path(__file__).parent.parent / "invalid"
-CASES = sorted(FOLDER.glob("*.dl"))
+CASES = sorted([*FOLDER.glob("*.dl"), *FOLDER.glob("*.srl")])
 
 
 def render(path: Path) -> str:
     source = Source(path.name, path.read_text(encoding="utf-8"))
     with pytest.raises(InvalidProgram) as caught:
-        Program.parse(source)
+        Program.parse(source, syntax=path.suffix[1:])
     return caught.value.render() + "\n"
 
 

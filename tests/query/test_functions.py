@@ -8,8 +8,8 @@ import pyoxigraph as ox
 import pytest
 
 from corollary import KnowledgeBase
+from corollary.lang.operands import literal_number
 from corollary.query.results import Solutions
-from corollary.query.values import literal_number
 from tests.query.sparql_strategies import PREFIXES
 
 EXPRESSIONS = """

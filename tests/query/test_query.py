@@ -174,7 +174,7 @@ def test_construct_makes_triples_only(kb: KnowledgeBase) -> None:
         ("SELECT * { ?x :p ?y BIND(1 AS ?y) }", "E560", 31),
         ("SELECT * { SERVICE <http://e/> { ?x ?p ?y } }", "E561", 12),
         ("SELECT * FROM <http://e/g> { ?x ?p ?y }", "E561", 10),
-        ("INSERT DATA { <a> <b> <c> }", "E561", 1),
+        ("INSERT DATA { <a> <b> <c> }", "E568", 1),
     ],
 )
 def test_mistakes_have_a_place(kb: KnowledgeBase, query: str, code: str, column: int) -> None:

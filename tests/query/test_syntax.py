@@ -10,10 +10,10 @@ import pytest
 
 from corollary import KnowledgeBase
 from corollary.errors import InvalidInput, InvalidProgram
+from corollary.lang.iris import resolve
 from corollary.lang.syntax import IRI, Literal, Variable
 from corollary.query.parse import check_syntax, parse
 from corollary.query.results import Solutions
-from corollary.query.syntax.terms import resolve
 
 PREFIXES = {"": "http://e/", "xsd": "http://www.w3.org/2001/XMLSchema#"}
 

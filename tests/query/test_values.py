@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corollary import KnowledgeBase
-from corollary.core.terms import LANG_STRING, term_of
+from corollary.core.terms import term_of
 from corollary.errors import OperationFailed
-from corollary.lang.syntax import IRI, XSD, BlankNode, Constant, Literal
+from corollary.lang.operands import ConstantSet, Fault, Value, equal, literal_number, term
+from corollary.lang.syntax import IRI, LANG_STRING, XSD, BlankNode, Constant, Literal
 from corollary.query.results import Solutions
-from corollary.query.values import ConstantSet, Fault, Value, equal, literal_number, sort_key, term
+from corollary.query.values import sort_key
 
 UNKNOWN = "http://e/unknown"
 

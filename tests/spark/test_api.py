@@ -62,6 +62,22 @@ def test_spark_is_loaded_when_it_is_needed() -> None:
             "encode failed: Spark ran out of memory",
         ),
         (
+            "ModuleNotFoundError: No module named 'corollary.engines'\n",
+            "E551",
+            "encode failed: the Python of Spark's workers lacks corollary",
+        ),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10 than that in"
+            " driver: 3.11, PySpark cannot run with different minor versions.",
+            "E551",
+            "encode failed: Python in worker has different version 3.10 than that in driver 3.11",
+        ),
+        (
+            'java.io.IOException: Cannot run program "/opt/gone/bin/python": error=2',
+            "E551",
+            "encode failed: Spark's workers cannot start /opt/gone/bin/python",
+        ),
+        (
             "An exception was thrown from the Python worker:\nTraceback …\nValueError: no\n",
             "E540",
             "encode failed: ValueError: no",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+from corollary import materialize
 from corollary import spark as co
 from corollary.errors import CorollaryError, CorollaryWarning, InvalidInput, OperationFailed
 from corollary.generate.lubm import DATASET
@@ -289,6 +291,53 @@ def test_frames_of_relations(spark: SparkSession) -> None:
         ("path", "2", "three", False),
         ("path", "1", "three", False),
     }
+
+
+def test_relations_with_declared_columns(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("to,from,km\n007,c,1\n")
+    program = Program.parse(
+        f"""
+        @relation edge(from: string, to: string, km: decimal) .
+        @relation path(from: string, to: string) .
+        @relation seen(node: string, day: date, at: dateTime, n: integer) .
+        @relation same(node: string, day: date, at: dateTime, n: integer) .
+        @input edge "{tmp_path / "more.csv"}" .
+        path(?x, ?y) :- edge(?x, ?y, ?km) .
+        path(?x, ?z) :- path(?x, ?y), edge(?y, ?z, ?km) .
+        same(?x, ?day, ?at, ?n) :- seen(?x, ?day, ?at, ?n) .
+        far(?x) :- edge(?x, ?y, ?km), FILTER(?km > 1) .
+        """
+    )
+    edges = pa.table({"km": [1.5, 2.0], "to": ["b", "c"], "odd.name": [1, 2], "from": ["a", "b"]})
+    day, moment = date(2026, 2, 28), datetime(2026, 2, 28, 12, 30, tzinfo=UTC)
+    seen = pa.table({"node": ["1"], "at": [moment], "n": [7], "day": [day]})
+    frames = {"edge": spark.createDataFrame(edges), "seen": spark.createDataFrame(seen)}
+    found = co.materialize(frames, program)
+    assert {*found} == {"path", "same", "far"}
+    assert found["path"].columns == ["from", "to"]
+    pairs = {tuple(row) for row in found["path"].collect()}
+    assert pairs == {
+        ("a", "b"), ("a", "c"), ("a", "007"), ("b", "c"), ("b", "007"), ("c", "007"),
+    }  # fmt: skip
+    same = found["same"].toArrow()
+    assert same.column("n").to_pylist() == [7]
+    assert same.column("day").to_pylist() == [day]
+    assert same.column("at").to_pylist() == [moment]
+    assert {tuple(row) for row in found["far"].collect()} == {("a",), ("b",)}
+    local = materialize({"edge": edges, "seen": seen}, program)
+    assert sorted(local["path"].to_pylist(), key=str) == sorted(
+        ({"from": one, "to": two} for one, two in pairs), key=str
+    )
+    with pytest.raises(InvalidInput) as caught:
+        co.materialize({"edge": frames["seen"]}, program)
+    assert caught.value.code == "E351"
+    wrong = spark.createDataFrame(edges.set_column(0, "km", pa.array(["1", "far"])))
+    with pytest.raises(InvalidInput, match="expected a decimal in 'km', found 'far'") as caught:
+        co.materialize({"edge": wrong}, program)
+    assert caught.value.code == "E350"
+    chosen = Program.parse(f'{program}\n@output path "unused.csv" .')
+    skipped = co.materialize({"edge": wrong}, chosen, on_error="skip")
+    assert {tuple(row) for row in skipped["path"].collect()} == {("a", "b"), ("c", "007")}
 
 
 class Killed(BaseException):

@@ -19,7 +19,7 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.substitute import substituted_atom
-from corollary.lang.syntax import Aggregate, Atom, Constant, Rule, Variable
+from corollary.lang.syntax import Aggregate, Atom, Bind, Constant, Rule, Variable
 
 _RELATION = "VIOLATION"  # facts of it never leave this module
 
@@ -85,7 +85,7 @@ def inconsistencies(
             dict.fromkeys(
                 variable
                 for part in rule.body
-                if isinstance(part, Atom | Aggregate)
+                if isinstance(part, Atom | Aggregate | Bind)
                 for variable in part.variables()
             )
         )

@@ -20,6 +20,7 @@ from corollary.lang.substitute import label_values, matched, substituted
 from corollary.lang.syntax import (
     Aggregate,
     Atom,
+    Bind,
     Constant,
     Filter,
     Rule,
@@ -166,7 +167,9 @@ def unified(rule: Rule, predicate: Predicate) -> Rule | None:
     if values is None:
         return None
     instance = substituted(rule, values)
-    if any(isinstance(part, Filter) for part in rule.body) and validate([instance], whole=False):
+    if any(isinstance(part, Filter | Bind) for part in rule.body) and validate(
+        [instance], whole=False
+    ):
         return rule  # a filter does not accept this property or class as a constant
     return instance
 

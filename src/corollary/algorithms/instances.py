@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from corollary.algorithms.aggregates import without_aggregates
+from corollary.core.calls import computed
 from corollary.core.compile import CompiledRule, narrow_terms
 from corollary.core.dictionary import Dictionary
 from corollary.core.proof import Proof
@@ -16,6 +19,7 @@ from corollary.lang.substitute import substituted_aggregate, substituted_atom
 from corollary.lang.syntax import (
     Aggregate,
     Atom,
+    Bind,
     Constant,
     Filter,
     Negation,
@@ -113,14 +117,30 @@ class ProofBuilder:
                 absent = Negation(substituted_atom(literal.atom, values))
                 yield Proof(absent, prefixes=self.program.prefixes)
             else:
-                assert isinstance(literal, Filter), "aggregates were replaced by atoms"
+                assert isinstance(literal, Filter | Bind), "aggregates were replaced by atoms"
 
     def _values(self, instance: Instance) -> dict[Variable, Constant]:
         """The variable bindings of an instance, in the order of `compile_rule`."""
         atoms = (part for part in instance.rule.source.body if isinstance(part, Atom))
         terms = (term for atom in atoms for term in narrow_terms(atom))
         variables = dict.fromkeys(term for term in terms if isinstance(term, Variable))
-        return dict(zip(variables, self.dictionary.terms(instance.bindings), strict=True))
+        values = dict(zip(variables, self.dictionary.terms(instance.bindings), strict=True))
+        if instance.rule.source.binds:
+            values |= self._computed(instance)
+        return values
+
+    def _computed(self, instance: Instance) -> dict[Variable, Constant]:
+        """The values of the `BIND`s of an instance."""
+        ids = {number: np.array([one], np.uint32) for number, one in enumerate(instance.bindings)}
+        values = {}
+        for bind, condition in zip(
+            instance.rule.source.binds, instance.rule.conditions, strict=False
+        ):
+            found, _ = computed(condition.expression, ids, 1, self.dictionary)
+            assert condition.target is not None, "the conditions of BINDs come first"
+            ids[condition.target] = found
+            values[bind.variable] = self.dictionary.term(int(found[0]))
+        return values
 
     def _aggregate(self, key: Key, shown: Aggregate) -> Proof:
         """The proof of an aggregate, with its group and results filled in."""

@@ -27,6 +27,7 @@ from corollary.algorithms.modular.framework import Module, SemiNaive, close
 from corollary.algorithms.modular.recognize import recognize_modules
 from corollary.core.compile import CompiledRule, compile_rule, covers
 from corollary.core.engine import Engine, F
+from corollary.core.position import enter_stratum, leave_strata
 from corollary.core.statistics import Statistics
 from corollary.lang.program import Program
 from corollary.lang.stratify import Stratum
@@ -90,6 +91,7 @@ def materialize_strata(
         [p for p in seeds.predicates() if not any(covers(d, p) for d in derived)]
     )  # I
     for number, stratum in enumerate(strata, 1):
+        enter_stratum(number, len(strata))
         nonrecursive = compile_all(stratum.nonrecursive)
         recursive = compile_all(stratum.recursive)
 
@@ -117,4 +119,5 @@ def materialize_strata(
                 parts = recognize_modules(recursive, engine.dictionary)
                 used += parts
             facts = facts.union(close(parts, engine, facts, delta, statistics, on_round))
+    leave_strata()
     return Materialization(facts, explicit, statistics, used)

@@ -16,6 +16,7 @@ from corollary.algorithms.strata import CompiledStratum
 from corollary.algorithms.stratum import Algorithm, Counters, StratumUpdate, finish
 from corollary.core.compile import CompiledRule
 from corollary.core.engine import Derived, Engine, F
+from corollary.core.position import enter_stratum, leave_strata
 from corollary.core.statistics import Statistics
 from corollary.lang.stratify import Predicate
 
@@ -64,6 +65,7 @@ class UpdateRun(Generic[F]):
         while queue:
             number = heapq.heappop(queue)
             stratum = self.strata.strata[number]
+            enter_stratum(number + 1, len(self.strata.strata))
             if stratum.aggregations:
                 changed = self._aggregate(stratum, added)
             else:
@@ -75,6 +77,7 @@ class UpdateRun(Generic[F]):
             if self._on_progress is not None:
                 total = len(self.strata.strata)
                 self._on_progress(number + 1, total, self.statistics.rounds, len(self.facts))
+        leave_strata()
         if self._modular_strata:
             n = self._modular_strata
             text = f"modules in {n} strat{'um' if n == 1 else 'a'}"

@@ -27,8 +27,8 @@ from corollary.errors import (
     OperationFailed,
     Source,
 )
-from corollary.files.facts import Table
-from corollary.knowledge_base.folders import read_folder
+from corollary.files.tables import Table
+from corollary.knowledge_base.folders import read_folder, read_inputs
 from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -94,6 +94,7 @@ def add_arguments(parser: arguments.Parser) -> None:
         help="after every commit, rematerialize and compare facts and counters",
     )
     arguments.add_engine(parser, "columnar", help_="columnar or spark (default: columnar)")
+    arguments.add_session(parser)
     arguments.add_resources(parser)
     arguments.add_input_limit(parser)
     arguments.add_output(parser, json="print one JSON object for each commit, on a line")
@@ -126,6 +127,7 @@ class Replay:
             dictionary,
             threads=options.threads,
             limit_memory=options.limit_memory,
+            **arguments.session_of(options),
         )
         settings = Settings(
             algorithm=algorithm,
@@ -185,17 +187,18 @@ class Replay:
 
 def apply(options: argparse.Namespace) -> None:
     """Replay the script; print the changes and statistics."""
+    if options.engine != "spark":
+        arguments.refuse_session(options)
     progress = Progress.of(options)
     with progress.watched():
         program = Program.load(options.program)
         commits = parse_script(Source.read(options.updates), program)
         notices = Notices()
-        tables = []
-        if options.facts:
-            with gathering(notices):
-                tables = read_folder(
-                    options.facts, program, limit_input_bytes=options.limit_input_bytes
-                )
+        limit = options.limit_input_bytes
+        with gathering(notices):
+            tables = read_inputs(program, limit_input_bytes=limit)
+            if options.facts:
+                tables += read_folder(options.facts, program, limit_input_bytes=limit)
         if options.compare:
             _compare(program, commits, tables, options, progress)
             return

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
+
+from corollary.errors import InvalidInput
 
 if TYPE_CHECKING:
     from corollary.store.places import Place
@@ -27,7 +29,7 @@ def add_storage_options(parser: Parser) -> None:
     """Add the flag for the options of an object store."""
     parser.add_argument(
         "--storage-option",
-        type=storage_option,
+        type=key_value,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -52,7 +54,7 @@ def add_version(parser: Parser) -> None:
 
 def add_sources(parser: Parser, before: str = "") -> None:
     """Add the argument for files of any kind."""
-    files = "RDF files, .dl files, tables of facts, folders and patterns"
+    files = "RDF files, .dl and .srl files, tables of facts, folders and patterns"
     parser.add_argument("sources", nargs="+", metavar="FILE", help=before + files)
 
 
@@ -67,9 +69,39 @@ def add_spark(parser: Parser, default: str) -> None:
     """Add the flags for the engine, and for where Spark runs."""
     help_ = f"columnar (in process) or spark (default: {default})"
     add_engine(parser, None, help_=help_)
+    add_session(parser)
+
+
+def add_session(parser: Parser, default: str = "this machine, all cores") -> None:
+    """Add the flags for where Spark runs and for its settings."""
+    parser.add_argument("--master", metavar="URL", help=f"where Spark runs (default: {default})")
     parser.add_argument(
-        "--master", metavar="URL", help="where Spark runs (default: this machine, all cores)"
+        "--conf",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark, such as spark.executor.memory=8g; may be given several times",
     )
+
+
+class SessionOptions(TypedDict):
+    """The options of Spark's session."""
+
+    master: str | None
+    config: dict[str, str]
+
+
+def session_of(options: argparse.Namespace) -> SessionOptions:
+    """Return the options of the session that the command asks for."""
+    return {"master": options.master, "config": dict(options.conf)}
+
+
+def refuse_session(options: argparse.Namespace, code: str = "E313") -> None:
+    """Reject the flags of Spark's session where another engine is used."""
+    for flag, value in (("--master", options.master), ("--conf", options.conf)):
+        if value:
+            raise InvalidInput(code, f"{flag} is for --engine spark")
 
 
 def add_equality(parser: Parser) -> None:
@@ -142,13 +174,13 @@ def add_rules(parser: Parser, default: str | None = None) -> None:
     from corollary.knowledge_base.rules import NO_RULES  # loads the engines
     from corollary.rdf.rulesets import RULE_SETS
 
-    default = default or f"{OWL_RL}, or {NO_RULES} if a FILE is a .dl file"
+    default = default or f"{OWL_RL}, or {NO_RULES} if a FILE is a .dl or .srl file"
     parser.add_argument(
         "--rules",
         action="append",
         metavar="NAME|FILE",
-        help=f"a rule set ({', '.join((*RULE_SETS, NO_RULES))}) or a .dl file; may be given several"
-        f" times (default: {default})",
+        help=f"a rule set ({', '.join((*RULE_SETS, NO_RULES))}) or a .dl or .srl file; may be given"
+        f" several times (default: {default})",
     )
     add_on_error(parser)
 
@@ -156,8 +188,9 @@ def add_rules(parser: Parser, default: str | None = None) -> None:
 def rules_of(options: argparse.Namespace) -> Sequence[str]:
     """Return the rules named by `--rules`, or the default for the sources."""
     from corollary.knowledge_base.rules import NO_RULES
+    from corollary.lang.program import PROGRAM_SUFFIXES
 
-    has_program = any(source.endswith(".dl") for source in options.sources)
+    has_program = any(source.endswith(PROGRAM_SUFFIXES) for source in options.sources)
     return options.rules or [NO_RULES if has_program else OWL_RL]
 
 
@@ -207,10 +240,10 @@ def add_output(
     parser.add_argument("--json", action="store_true", help=json)
 
 
-def storage_option(text: str) -> tuple[str, str]:
-    """Parse an option of an object store.
+def key_value(text: str) -> tuple[str, str]:
+    """Parse an option of an object store, or a setting of Spark.
 
-    >>> storage_option("AWS_REGION=eu-west-1")
+    >>> key_value("AWS_REGION=eu-west-1")
     ('AWS_REGION', 'eu-west-1')
     """
     key, equals, value = text.partition("=")

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 
 from corollary.cli import arguments
+from corollary.cli.engine_choice import IN_PROCESS_BYTES, choose_engine, print_choice
 from corollary.cli.loading import load_files, read_options
 from corollary.cli.output import print_report, print_skipped
 from corollary.cli.progress import Clock, Progress, Steps
-from corollary.cli.stores import has_spark, stored_outcome
+from corollary.cli.stores import stored_outcome
 from corollary.errors import InvalidInput
 from corollary.knowledge_base import spark
 from corollary.knowledge_base.base import EQUALITY
@@ -17,6 +18,7 @@ from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.persistence import save_state
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.stores import refuse_occupied
+from corollary.lang.program import PROGRAM_SUFFIXES
 from corollary.store.layout import MODES
 
 _STAGES = ("session", "parse", "encode", "terms", "materialize", "commit")  # on Spark
@@ -32,7 +34,12 @@ def add_arguments(parser: arguments.Parser) -> None:
     arguments.add_sources(parser)
     arguments.add_rules(parser)
     arguments.add_import_map(parser)
-    arguments.add_spark(parser, "spark if it is installed, else columnar")
+    megabytes = IN_PROCESS_BYTES // 1_000_000
+    arguments.add_spark(
+        parser,
+        f"spark, but columnar for up to {megabytes} MB of uncompressed text without --master, for"
+        " --equality rewrite, and where Spark is not installed",
+    )
     parser.add_argument(
         "--mode",
         choices=MODES,
@@ -49,19 +56,18 @@ def add_arguments(parser: arguments.Parser) -> None:
 
 def build(options: argparse.Namespace) -> None:
     """Build a store and report."""
-    # Only the embedded engine maintains representatives of equal terms.
-    fits_spark = options.equality == EQUALITY[0]
-    engine = options.engine or ("spark" if has_spark() and fits_spark else "columnar")
     check_mode(options.mode, options.equality, options.materialize)
     rules = arguments.rules_of(options)
     place = arguments.place_of(options)
     refuse_occupied(place)
+    engine = options.engine or _choose_engine(options)
     progress = Progress.of(options)
     progress.outcome = stored_outcome(place)
     with progress.watched():
         if engine == "columnar":
+            arguments.refuse_session(options)
             report = _in_process(options, rules, progress)
-        elif fits_spark:
+        elif options.equality == EQUALITY[0]:  # only this one is maintained on Spark
             report = _on_spark(options, rules)
         else:
             raise InvalidInput(
@@ -73,6 +79,15 @@ def build(options: argparse.Namespace) -> None:
     print_skipped(report.skipped, report.samples)
 
 
+def _choose_engine(options: argparse.Namespace) -> str:
+    choice = choose_engine(
+        options.sources, equality=options.equality, **arguments.session_of(options)
+    )
+    if not options.quiet:
+        print_choice(choice)
+    return choice.engine
+
+
 def _on_spark(options: argparse.Namespace, rules: Sequence[str]) -> Report:
     with Steps(quiet=options.quiet, stages=_STAGES) as steps:
         return spark.build(
@@ -81,7 +96,7 @@ def _on_spark(options: argparse.Namespace, rules: Sequence[str]) -> Report:
             rules=rules,
             mode=options.mode,
             materialize=options.materialize,
-            master=options.master,
+            **arguments.session_of(options),
             **read_options(options),
             message=options.message,
             on_progress=steps,
@@ -91,7 +106,8 @@ def _on_spark(options: argparse.Namespace, rules: Sequence[str]) -> Report:
 def _in_process(options: argparse.Namespace, rules: Sequence[str], progress: Progress) -> Report:
     clock = Clock()
     if options.materialize:  # patterns may use relations of the files, so read these first
-        rules = [*rules, *(source for source in options.sources if source.endswith(".dl"))]
+        programs = (name for name in options.sources if name.endswith(PROGRAM_SUFFIXES))
+        rules = [*rules, *programs]
     kb, loaded = load_files(options, rules, options.sources, progress)
     clock.lap("read")
     clock.move("materialize", loaded.statistics.seconds["update"])

@@ -17,6 +17,7 @@ from pathlib import Path
 from corollary.cli.bar import painted
 from corollary.cli.main import main
 
+ENGINE = "spark"  # of the first build
 UB = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 DEPARTMENT = "http://www.Department0.University0.edu"
 _COLORS = {"+ ": "32", "- ": "31"}  # insertions are green, deletions red
@@ -117,7 +118,7 @@ def _build(tour: Tour) -> None:
     tour.title("A university: its triples and its OWL ontology")
     tour.run("generate", "lubm", "--scale", "1", "--out", "lubm", long=True)
     tour.title("The pipeline on Spark: parse, encode, close the schema, materialize, commit")
-    tour.run("build", "univ.store", "lubm", "--rules", "owl-rl", long=True)
+    tour.run("build", "univ.store", "lubm", "--engine", ENGINE, long=True)
     tour.run("info", "univ.store")
 
 
@@ -153,7 +154,7 @@ def _look_back(tour: Tour) -> None:
 
 def _on_demand(tour: Tour) -> None:
     tour.title("Hybrid: only the schema is closed, answers are derived on demand")
-    tour.run("build", "hybrid.store", "lubm", "--mode", "hybrid", "--engine", "columnar", "--quiet")
+    tour.run("build", "hybrid.store", "lubm", "--mode", "hybrid")
     tour.run("query", "hybrid.store", STAFF)
 
 

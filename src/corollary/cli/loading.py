@@ -14,7 +14,9 @@ from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.transaction import TransactionChanges
 
 
-def open_store(options: argparse.Namespace, store: str | None = None) -> KnowledgeBase:
+def open_store(
+    options: argparse.Namespace, store: str | None = None, *, write_cache: bool = True
+) -> KnowledgeBase:
     """Open the store of a command, at the version that `--at-version` gives."""
     return KnowledgeBase.open(
         arguments.place_of(options, store),
@@ -22,6 +24,7 @@ def open_store(options: argparse.Namespace, store: str | None = None) -> Knowled
         algorithm=getattr(options, "algorithm", "auto"),
         threads=options.threads,
         limit_memory=options.limit_memory,
+        write_cache=write_cache,
     )
 
 

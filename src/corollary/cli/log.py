@@ -37,25 +37,7 @@ def log(options: argparse.Namespace) -> int:
         if isinstance(commit, OperationFailed):
             damaged.append(commit)
             continue
-        found = commit.statistics
-        rows.append(
-            {
-                "version": commit.version,
-                "time": commit.time,
-                "author": commit.author,
-                "kind": commit.kind,
-                "message": commit.message,
-                "inserted": found.inserted,
-                "deleted": found.deleted,
-                "explicit": found.explicit,
-                "facts": found.facts,
-                "rules": commit.rules,
-                "algorithm": found.algorithm,
-                "engine": found.engine,
-                "seconds": round(sum(found.seconds.values()), 6),
-                "batch": commit.batch,
-            }
-        )
+        rows.append(commit.summary())
     for error in damaged:
         text = json.dumps(error.as_json(), ensure_ascii=False) if options.json else error.render()
         print(text, file=sys.stderr)

@@ -150,7 +150,7 @@ def _source(
         source = spark.open_store(
             arguments.place_of(options, store),
             at_version=options.at_version,
-            master=options.master,
+            **arguments.session_of(options),
         )
     else:
         source = open_store(options, store)
@@ -195,9 +195,9 @@ def _check(options: argparse.Namespace, store: str | None) -> None:
             "E564", "--engine spark queries stores only", "'corollary build STORE FILE…' makes one"
         )
     if options.engine != "spark":
-        for flag, value in (("--master", options.master), ("--out-folder", options.out_folder)):
-            if value is not None:
-                raise InvalidInput("E564", f"{flag} is for --engine spark")
+        arguments.refuse_session(options, "E564")
+        if options.out_folder is not None:
+            raise InvalidInput("E564", "--out-folder is for --engine spark")
     if options.out_folder and (options.out or options.json):
         other = "--out" if options.out else "--json"
         raise InvalidInput("E564", f"--out-folder and {other} exclude each other")

@@ -19,13 +19,22 @@ from corollary.core.engine import Engine, Facts
 from corollary.core.notices import Notices, gathering
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
-from corollary.errors import InvalidInput
-from corollary.files.facts import FORMATS, Table
-from corollary.knowledge_base.folders import GENERALIZED, read_folder, write_folder
+from corollary.errors import InvalidInput, nearest
+from corollary.files.shapes import MalformedRows
+from corollary.files.tables import Table
+from corollary.files.write import FORMATS
+from corollary.knowledge_base.folders import (
+    GENERALIZED,
+    read_folder,
+    read_inputs,
+    write_folder,
+    write_outputs,
+)
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.results import results_of
 from corollary.knowledge_base.rules import read_rules
 from corollary.knowledge_base.state import KnowledgeState, Settings
+from corollary.knowledge_base.undefined import note_undefined
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang import reference
 from corollary.lang.parser import parse_atom
@@ -33,11 +42,11 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Rule, is_auxiliary
 from corollary.rdf import formats
+from corollary.rdf.triples import SAMPLES, Skipped, Triples
 from corollary.reasoning.engines import encoded, make_engine
 
 if TYPE_CHECKING:
     from corollary.algorithms.reasoner import Reasoner
-    from corollary.rdf.triples import Triples
 
 _SHOWN_VIOLATIONS = 3  # violations of a constraint that are shown
 
@@ -57,7 +66,16 @@ def add_arguments(parser: arguments.Parser) -> None:
         "--format",
         choices=FORMATS,
         default="facts",
-        help="of the output files: facts (tab-separated), csv, parquet, arrow (default: facts)",
+        help="of the output files: facts (tab-separated), csv, tsv, parquet, arrow, jsonl (default:"
+        " facts)",
+    )
+    parser.add_argument(
+        "--output",
+        nargs="+",
+        action="extend",
+        metavar="RELATION",
+        help="write these relations only ('triples' for all triples); without it, those that the"
+        " program names by @output, or all",
     )
     arguments.add_engine(
         parser,
@@ -66,6 +84,7 @@ def add_arguments(parser: arguments.Parser) -> None:
         help_="what evaluates the rules: columnar (in process), spark, or reference (slow and"
         " simple) (default: columnar)",
     )
+    arguments.add_session(parser)
     parser.add_argument(
         "--explain",
         metavar="FACT",
@@ -96,7 +115,8 @@ def _add_sources(parser: arguments.Parser) -> None:
         "program",
         metavar="PROGRAM.dl",
         nargs="?",
-        help="rules and facts in the rule language; may be left out with --rules or --data",
+        help="rules and facts in the rule language, or in a .srl file, in the SHACL Rules language;"
+        " may be left out with --rules or --data",
     )
     arguments.add_rules(parser, "the rules of PROGRAM.dl only")
     parser.add_argument(
@@ -110,13 +130,15 @@ def _add_sources(parser: arguments.Parser) -> None:
     parser.add_argument(
         "--facts",
         metavar="DIR",
-        help="folder with <relation>.facts (tab-separated), .csv, .parquet or .arrow files, and"
-        " *.nt for triples; text files also with .gz or .zst",
+        help="folder with <relation>.facts (tab-separated), .csv, .jsonl, .parquet or .arrow files,"
+        " and *.nt for triples; text files also with .gz or .zst",
     )
 
 
 def run(options: argparse.Namespace) -> None:
     """Materialize, write the facts and report."""
+    if options.engine != "spark":
+        arguments.refuse_session(options)
     progress = Progress.of(options)
     notices = Notices()
     with progress.watched(), gathering(notices):
@@ -142,16 +164,8 @@ def run(options: argparse.Namespace) -> None:
         notices.warn()
         facts = results_of(reasoner.facts)
         printer = Printer(program.prefixes)
-        generalized = 0
         progress.state = "writing"
-        if options.out:
-            progress.outcome = lambda: f"some files in {options.out} may be new (each is whole)"
-            generalized = write_folder(options.out, program, facts, dictionary, options.format)
-        elif not options.json:
-            progress.outcome = lambda: "what was printed may be incomplete"
-            lines = sorted(f"{printer.atom(fact)} .\n" for fact in decode(facts, dictionary))
-            sys.stdout.writelines(lines)
-            sys.stdout.flush()
+        generalized = _write(source, facts, options, progress)
         clock.lap("write")
     more: dict[str, object] = {"relations": _relation_counts(program, facts)}
     if program.constraints:
@@ -159,7 +173,9 @@ def run(options: argparse.Namespace) -> None:
     if options.out:
         more["generalized"] = generalized
     triples = source.triples
-    report = _report(reasoner, len(facts), clock.seconds, options.engine, triples)
+    skipped = triples.skipped + source.rows.count
+    samples = (*triples.samples, *(Skipped(*row) for row in source.rows.samples))[:SAMPLES]
+    report = _report(reasoner, len(facts), clock.seconds, options.engine, skipped, samples)
     print_report(report, options, **more)
     if generalized:
         print(
@@ -167,7 +183,7 @@ def run(options: argparse.Namespace) -> None:
             f" literals, are in {GENERALIZED}",
             file=sys.stderr,
         )
-    print_skipped(triples.skipped, triples.samples)
+    print_skipped(skipped, samples)
     _print_inconsistencies(found, printer)
 
 
@@ -176,7 +192,8 @@ def _report(
     facts: int,
     seconds: Mapping[str, float],
     engine: str,
-    triples: Triples,
+    skipped: int,
+    samples: tuple[Skipped, ...],
 ) -> Report:
     statistics = reasoner.statistics
     return Report(
@@ -191,9 +208,52 @@ def _report(
         statistics.reason,
         seconds,
         engine,
-        triples.skipped,
-        triples.samples,
+        skipped,
+        samples,
     )
+
+
+def _write(source: _Source, facts: Facts, options: argparse.Namespace, progress: Progress) -> int:
+    """Write or print the chosen facts; returns the number of generalized triples."""
+    program, dictionary = source.program, source.dictionary
+    chosen = _chosen(program, options)
+    if program.declarations.outputs:
+        progress.outcome = lambda: "some files of @output may be new (each is whole)"
+        write_outputs(program, facts, dictionary, chosen)
+        if chosen is None:
+            return 0
+        chosen -= {one.relation for one in program.declarations.outputs}
+        if not chosen:
+            return 0
+    if options.out:
+        progress.outcome = lambda: f"some files in {options.out} may be new (each is whole)"
+        return write_folder(options.out, program, facts, dictionary, options.format, chosen)
+    if not options.json:
+        progress.outcome = lambda: "what was printed may be incomplete"
+        printer = Printer(program.prefixes)
+        shown = decode(facts, dictionary)
+        if chosen is not None:
+            names = {TRIPLE if name == TRIPLES_NAME else name for name in chosen}
+            shown = (fact for fact in shown if fact.relation in names)
+        sys.stdout.writelines(sorted(f"{printer.atom(fact)} .\n" for fact in shown))
+        sys.stdout.flush()
+    return 0
+
+
+def _chosen(program: Program, options: argparse.Namespace) -> frozenset[str] | None:
+    """The relations of `--output`; None if it is not given."""
+    if options.output is None:
+        return None
+    known = {name for name in program.arities if not is_auxiliary(name)} | {TRIPLES_NAME}
+    for name in options.output:
+        if name not in known:
+            close = nearest(name, known)
+            raise InvalidInput(
+                "E344",
+                f"there is no relation {name} to write",
+                f"did you mean {close}?" if close else f"choose of {', '.join(sorted(known))}",
+            )
+    return frozenset(options.output)
 
 
 class _Source(NamedTuple):
@@ -203,6 +263,7 @@ class _Source(NamedTuple):
     tables: list[Table]  # from folders
     triples: Triples  # from RDF
     dictionary: Dictionary
+    rows: MalformedRows  # of tables
 
     def explicit(self, notices: Notices) -> Tables:
         """Return all explicit facts."""
@@ -230,9 +291,14 @@ def _read(options: argparse.Namespace, progress: Progress) -> _Source:
     if not names and not options.data:
         raise InvalidInput("E303", "there is nothing to run", "give PROGRAM.dl, --rules or --data")
     program = read_rules(names)
-    tables = []
+    _chosen(program, options)  # fails early
+    rows = MalformedRows(skip=options.on_error == "skip")
+    limit = options.limit_input_bytes
+    tables = read_inputs(program, limit_input_bytes=limit, rows=rows)
     if options.facts:
-        tables = read_folder(options.facts, program, limit_input_bytes=options.limit_input_bytes)
+        tables += read_folder(options.facts, program, limit_input_bytes=limit, rows=rows)
+    else:
+        note_undefined(program)
     dictionary = Dictionary()
     triples = formats.read(
         options.data or (),
@@ -241,7 +307,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> _Source:
         threads=options.threads,
         **read_options(options),
     )
-    return _Source(program, tables, triples, dictionary)
+    return _Source(program, tables, triples, dictionary, rows)
 
 
 def _derived(
@@ -258,6 +324,7 @@ def _derived(
         threads=options.threads,
         limit_memory=options.limit_memory,
         limit_facts=options.limit_facts,
+        **arguments.session_of(options),
     )
     explicit = engine.facts(source.explicit(notices))
     if clock is not None:

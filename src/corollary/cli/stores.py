@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -10,11 +9,6 @@ from corollary.errors import CorollaryError
 
 if TYPE_CHECKING:
     from corollary.store.places import Place
-
-
-def has_spark() -> bool:
-    """Test whether Spark is installed, which builds then use by default."""
-    return importlib.util.find_spec("pyspark") is not None
 
 
 def stored_outcome(path: Place) -> Callable[[], str]:

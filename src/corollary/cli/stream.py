@@ -33,7 +33,7 @@ def add_arguments(parser: arguments.Parser) -> None:
     arguments.add_engine(
         parser, "columnar", help_="the engine that derives consequences (default: %(default)s)"
     )
-    parser.add_argument("--master", metavar="URL", help="the Spark master (default: local[2])")
+    arguments.add_session(parser, "this machine, two cores")
     parser.add_argument(
         "--interval",
         type=arguments.seconds,
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
             place,
             options.watch,
             engine=options.engine,
-            master=options.master,
+            **arguments.session_of(options),
             checkpoint=options.checkpoint,
             seconds=options.interval,
             once=options.once,

@@ -7,13 +7,19 @@ check that nothing overflows; other sums are exact in Python, once for each grou
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.compile import AggregateFunction
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.expressions import DOUBLE, ERROR, EXACT, TERM, Column, term_values
+from corollary.core.expressions import EXACT, Column, term_values
+from corollary.lang.builtins import concatenated
+from corollary.lang.operands import Fault, ordering
 from corollary.lang.printer import Printer
 from corollary.lang.syntax import Constant, Literal
 from corollary.lang.values import Number, literal_of, sum_of, value_of
@@ -21,9 +27,11 @@ from corollary.lang.values import Number, literal_of, sum_of, value_of
 NO_VALUE = np.uint32(2**32 - 1)  # no term has this id (`dictionary.MAX_TERMS`)
 _EXACT_SUM_LIMIT = 2.0**62
 
+_Places = npt.NDArray[np.int64]
+
 
 def aggregate(
-    function: str,
+    function: AggregateFunction,
     ids: Ids,
     groups: npt.NDArray[np.int64],
     number_of_groups: int,
@@ -37,21 +45,32 @@ def aggregate(
     >>> from corollary.lang.syntax import XSD, Literal
     >>> dictionary = Dictionary()
     >>> ids = dictionary.encode([Literal(text, XSD + "integer") for text in ("1", "2", "5")])
-    >>> dictionary.terms(aggregate("sum", ids, np.array([0, 0, 1]), 2, dictionary))[0].lexical
+    >>> total = AggregateFunction("sum", 0)
+    >>> dictionary.terms(aggregate(total, ids, np.array([0, 0, 1]), 2, dictionary))[0].lexical
     '3'
     """
     if number_of_groups == 0:
         return np.zeros(0, np.uint32)
+    if function.distinct:
+        keys = np.unique(groups.astype(np.uint64) << np.uint64(32) | ids)
+        groups, ids = (keys >> np.uint64(32)).astype(np.int64), keys.astype(np.uint32)
+        weights = None
     starts = np.searchsorted(groups, np.arange(number_of_groups))
     ends = np.append(starts[1:], len(ids))
     counts = ends - starts if weights is None else np.add.reduceat(weights, starts)
-    if function == "count":
+    if function.name == "count":
         return _integers(counts, dictionary)
     distinct, place = np.unique(ids, return_inverse=True)
     terms = list(dictionary.terms(distinct.tolist()))
+    match function.name:
+        case "min" | "max":
+            return _extremes(function.name, distinct, terms, place, starts)
+        case "sample":
+            rank, order = _order(terms)
+            return distinct[order[np.minimum.reduceat(rank[place], starts)]]
+        case "group_concat":
+            return _joined(function.separator, terms, place, weights, starts, dictionary)
     values = term_values(terms)
-    if function in ("min", "max"):
-        return _extremes(function, distinct, terms, values, place, starts)
     exact = values.kind[place] == EXACT
     whole = np.logical_and.reduceat(exact & _whole(terms, values)[place], starts)
     numbers = values.num[place]
@@ -61,7 +80,7 @@ def aggregate(
     estimate = np.add.reduceat(estimates, starts)
     whole &= estimate < _EXACT_SUM_LIMIT
     sums = np.add.reduceat(np.where(exact, numbers, 0), starts)
-    if function == "sum" and whole.all():
+    if function.name == "sum" and whole.all():
         return _integers(sums, dictionary)
     out = np.full(number_of_groups, NO_VALUE, np.uint32)
     totals: dict[int, Literal] = {}
@@ -74,7 +93,7 @@ def aggregate(
             total = _exact_sum(terms[at] for at in places)
         if total is None:
             continue
-        if function == "avg":
+        if function.name == "avg":
             count = int(counts[group])
             total = total / count if isinstance(total, float) else Fraction(total) / count
         totals[group] = literal_of(total)
@@ -102,39 +121,64 @@ def _whole(terms: Sequence[Constant], values: Column) -> npt.NDArray[np.bool_]:
     return fitting
 
 
+def _order(terms: Sequence[Constant]) -> tuple[_Places, _Places]:
+    """The place of each term in the order of texts, and the terms in this order."""
+    text = Printer().term
+    order = np.array(sorted(range(len(terms)), key=lambda at: text(terms[at])), np.int64)
+    place = np.empty(len(terms), np.int64)
+    place[order] = np.arange(len(terms))
+    return place, order
+
+
+def _joined(
+    separator: str,
+    terms: Sequence[Constant],
+    place: _Places,
+    weights: _Places | None,
+    starts: _Places,
+    dictionary: Dictionary,
+) -> Ids:
+    """The texts of each group in the order of its terms; none if one is a blank node."""
+    rank, order = _order(terms)
+    rows = rank[place]
+    counts = np.ones(len(rows), np.int64) if weights is None else weights
+    found: dict[int, Literal] = {}
+    for group, (start, end) in enumerate(pairwise([*starts.tolist(), len(rows)])):
+        ranks = np.sort(np.repeat(rows[start:end], counts[start:end]))
+        members = [terms[at] for at in order[ranks].tolist()]
+        with suppress(Fault):
+            found[group] = Literal(concatenated(members, separator))
+    out = np.full(len(starts), NO_VALUE, np.uint32)
+    out[list(found)] = dictionary.encode(found.values())
+    return out
+
+
 def _extremes(
     function: str,
     distinct: Ids,
     terms: Sequence[Constant],
-    values: Column,
-    place: npt.NDArray[np.int64],
-    starts: npt.NDArray[np.int64],
+    place: _Places,
+    starts: _Places,
 ) -> Ids:
     """Rank the distinct terms by value, then by text; the least or greatest rank of each group."""
-    kinds = np.where(values.kind == DOUBLE, EXACT, values.kind).astype(np.int64)
-    text = Printer().term
-    keys = [value_of(term) for term in terms]
-    for at, key in enumerate(keys):
-        if values.kind[at] == TERM or key != key:
-            kinds[at] = ERROR
-    usable = [at for at in range(len(terms)) if kinds[at] != ERROR]
-    # Kinds first, so that only values of one kind are compared with each other.
-    by_kind: dict[int, list[int]] = {}
-    for at in usable:
-        by_kind.setdefault(int(kinds[at]), []).append(at)
+    spaces: dict[str, int] = {}
+    members: dict[str, list[tuple[Any, int]]] = {}  # by space: keys and terms
+    kinds = np.zeros(len(terms), np.int64)  # 0: a term that has no order
+    for at, term in enumerate(terms):
+        found = ordering(term)
+        if found is not None:
+            space, key = found
+            kinds[at] = spaces.setdefault(space, len(spaces) + 1)
+            members.setdefault(space, []).append((key, at))
     rank = np.zeros(len(terms), np.int64)
-    next_rank = 0
-    for members in by_kind.values():
-        members.sort(key=lambda at: (keys[at], text(terms[at])))
-        before = None
-        for at in members:
-            if before is None or keys[at] != keys[before]:
-                next_rank += 1
-                before = at
-            rank[at] = next_rank
+    for keyed in members.values():
+        keyed.sort(key=lambda pair: pair[0])
+        number, before = 0, None
+        for key, at in keyed:
+            number += before is None or key != before
+            before, rank[at] = key, number
     # Of terms with equal value, the first by text within the group.
-    order = {at: n for n, at in enumerate(sorted(usable, key=lambda at: text(terms[at])))}
-    texts = np.array([order.get(at, 0) for at in range(len(terms))], np.int64)
+    texts, by_text = _order(terms)
     row_kind, row_rank = kinds[place], rank[place]
     low, high = np.minimum.reduceat(row_kind, starts), np.maximum.reduceat(row_kind, starts)
     reduce = np.minimum if function == "min" else np.maximum
@@ -142,9 +186,6 @@ def _extremes(
     lengths = np.diff(np.append(starts, len(place)))
     candidates = row_rank == np.repeat(extreme, lengths)
     first_text = np.minimum.reduceat(np.where(candidates, texts[place], len(terms)), starts)
-    by_text = np.zeros(len(terms) + 1, np.int64)
-    for at, n in order.items():
-        by_text[n] = at
-    valid = (low == high) & (low != ERROR)
-    found = distinct[by_text[np.where(valid, first_text, 0)]]
-    return np.where(valid, found, NO_VALUE).astype(np.uint32)
+    valid = (low == high) & (low != 0)
+    found_ids = distinct[by_text[np.where(valid, first_text, 0)]]
+    return np.where(valid, found_ids, NO_VALUE).astype(np.uint32)

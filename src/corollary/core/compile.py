@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from corollary.core.dictionary import Dictionary
 from corollary.lang.stratify import Predicate
@@ -18,6 +19,7 @@ from corollary.lang.syntax import (
     TYPE,
     Aggregate,
     Atom,
+    Bind,
     Constant,
     Expression,
     Filter,
@@ -26,6 +28,7 @@ from corollary.lang.syntax import (
     Rule,
     Term,
     Variable,
+    expression_variables,
 )
 
 Argument = int  # a variable's number (≥ 0), or -1 - id for the constant with that id
@@ -98,10 +101,20 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Condition:
-    """A filter: its expression over numbered variables (see `core.expressions`)."""
+    """A filter: its expression over numbered variables (see `core.expressions`).
+
+    With a `target`, it is a `BIND` instead: that variable is the value of the expression. A target
+    that no atom binds is a function of the others, so it adds no rule instances.
+    """
 
     expression: CompiledExpression
     variables: tuple[int, ...]
+    target: int | None = None
+
+    @property
+    def all_variables(self) -> tuple[int, ...]:
+        """The variables of the expression and the target."""
+        return self.variables if self.target is None else (*self.variables, self.target)
 
     def renumbered(self, numbers: Mapping[int, int]) -> Condition:
         """Renumber the variables of the filter.
@@ -110,16 +123,55 @@ class Condition:
         Condition(expression=('<', (0, 1)), variables=(0, 1))
         """
 
-        def of(part: CompiledExpression) -> CompiledExpression:
-            if isinstance(part, tuple):
-                operator, arguments = part
-                return operator, tuple(map(of, arguments))
-            return numbers[part] if isinstance(part, int) else part
+        return Condition(
+            substituted_expression(self.expression, numbers),
+            tuple(numbers[v] for v in self.variables),
+            None if self.target is None else numbers[self.target],
+        )
 
-        return Condition(of(self.expression), tuple(numbers[v] for v in self.variables))
+    def with_constants(self, values: Mapping[int, Constant]) -> Condition:
+        """Replace variables of the expression by constants.
+
+        >>> from corollary.lang.syntax import IRI
+        >>> Condition(("=", (3, 5)), (3, 5)).with_constants({3: IRI("a")}).variables
+        (5,)
+        """
+        kept = tuple(v for v in self.variables if v not in values)
+        if len(kept) == len(self.variables):
+            return self
+        numbers = {**dict(zip(kept, kept, strict=True)), **values}
+        return Condition(substituted_expression(self.expression, numbers), kept, self.target)
 
 
 CompiledExpression = int | Constant | tuple[str, tuple["CompiledExpression", ...]]
+
+
+def substituted_expression(
+    part: CompiledExpression, values: Mapping[int, int | Constant]
+) -> CompiledExpression:
+    """Replace every variable of an expression by another one, or by a constant.
+
+    >>> substituted_expression(("+", (3, 3)), {3: 0})
+    ('+', (0, 0))
+    """
+    if isinstance(part, tuple):
+        operator, arguments = part
+        return operator, tuple(substituted_expression(inner, values) for inner in arguments)
+    return values[part] if isinstance(part, int) else part
+
+
+class AggregateFunction(NamedTuple):
+    """A function over the terms of a variable; if `distinct`, each term of a group counts once."""
+
+    name: str
+    variable: int
+    distinct: bool = False
+    separator: str = " "
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the result does not depend on the terms."""
+        return self.name == "count" and not self.distinct
 
 
 @dataclass(frozen=True)
@@ -132,7 +184,7 @@ class Grouping:
 
     patterns: tuple[Pattern, ...]
     group: tuple[int, ...]
-    functions: tuple[tuple[str, int], ...]
+    functions: tuple[AggregateFunction, ...]
     outer: tuple[int, ...]
 
 
@@ -140,7 +192,8 @@ class Grouping:
 class CompiledRule:
     """A compiled rule, compared by identity, so that engines can cache plans for it.
 
-    Variables of negated atoms that occur nowhere else are numbered last.
+    The variables of `BIND`s that no atom binds follow the bound ones; those of negated atoms that
+    occur nowhere else are numbered last. Among the conditions, a `BIND` precedes its readers.
     """
 
     source: Rule
@@ -159,6 +212,17 @@ class CompiledRule:
         may have instances before the stratum has any facts.
         """
         return any(pattern.wide for pattern in self.body)
+
+    @cached_property
+    def computes(self) -> bool:
+        """Whether a `BIND` computes values."""
+        return any(condition.target is not None for condition in self.conditions)
+
+    @cached_property
+    def valued(self) -> int:
+        """The number of variables that have values: the bound ones, and those of `BIND`s."""
+        targets = (c.target for c in self.conditions if c.target is not None)
+        return max(self.bound, 1 + max(targets, default=-1))
 
     def may_derive(self, predicates: Collection[Predicate]) -> bool:
         """Whether the rule may derive a fact of one of these predicates; its head may be wide."""
@@ -197,7 +261,10 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
         return Grouping(
             patterns,
             tuple(inner[variable] for variable in aggregate.group),
-            tuple((binding.function, inner[binding.argument]) for binding in aggregate.bindings),
+            tuple(
+                AggregateFunction(b.function, inner[b.argument], b.distinct, b.separator)
+                for b in aggregate.bindings
+            ),
             tuple(argument(variable, numbers) for variable in aggregate.variables()),
         )
 
@@ -212,10 +279,10 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
     conditions = tuple(
         Condition(
             expression(part.expression),
-            tuple(dict.fromkeys(numbers[variable] for variable in part.variables())),
+            tuple(dict.fromkeys(numbers[v] for v in expression_variables(part.expression))),
+            argument(part.variable, numbers) if isinstance(part, Bind) else None,
         )
-        for part in rule.body
-        if isinstance(part, Filter)
+        for part in (*rule.binds, *(part for part in rule.body if isinstance(part, Filter)))
     )
     head = pattern(rule.head, numbers)
     # Each negated atom has existential variables of its own, even if two atoms use one name.

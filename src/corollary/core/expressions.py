@@ -1,14 +1,16 @@
-"""Filters over columns of term ids.
+"""Filters and computed values over columns of term ids.
 
-Values are typed columns: exact numbers as fractions of 64-bit integers, doubles, strings as ranks,
-booleans, and errors. Each distinct term is examined once, instead of each row. Rows in which a
-64-bit product could overflow are computed with Python's integers.
+The operators of filters have typed columns: exact numbers as fractions of 64-bit integers, doubles,
+strings as ranks, booleans, and errors. Each distinct term is examined once, instead of each row.
+Rows in which a 64-bit product could overflow are computed with Python's integers. All other values,
+and the functions, are computed by `core.calls`, once for each distinct combination of terms.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,20 +19,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.calls import truths
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.literals import NO_VALUE, Literals
 from corollary.lang.functions import FUNCTIONS
-from corollary.lang.syntax import IRI, Constant
+from corollary.lang.operands import Fault
+from corollary.lang.syntax import IRI, Constant, Literal
 from corollary.lang.values import as_double, kind_of, value_of
+from corollary.lang.xsd import FLOAT
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 # Kinds of values; two values are comparable if their kinds are equal, exact and double being one.
-ERROR, EXACT, DOUBLE, STRING, BOOLEAN, TERM = range(6)
+# A value of OTHER kind is one that typed columns do not hold, such as a date or a tagged string.
+ERROR, EXACT, DOUBLE, STRING, BOOLEAN, TERM, OTHER = range(7)
 
 _ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_TYPED = {"&&", "||", "!", "=", "!=", "+", "-", "*", "/", *_ORDER}
+_DECIMALS = 10**18  # quotients whose denominator divides this are not rounded
 _EXACT_LIMIT = 2.0**62  # results whose estimate in doubles stays below are exact in 64 bits
 
 
@@ -107,11 +115,35 @@ def holds(
                 Literals.of(dictionary).values(columns[v], dictionary) for v in (one, two)
             )
             return np.asarray((left == right) & (left != NO_VALUE))
-        case (str(name), (int(one),)) if name in FUNCTIONS:
+        case (str(name), (int(one),)) if name in FUNCTIONS and FUNCTIONS[name].is_test:
             return Literals.of(dictionary).is_true_of(name, columns[one], dictionary)
-    result = _Evaluation(columns, rows, dictionary, expression).column(expression)
+        case ("&&", parts) if not _is_typed(expression):
+            mask = np.ones(rows, bool)
+            for part in parts:
+                kept = {v: ids[mask] for v, ids in columns.items()}
+                mask[mask] = holds(part, kept, int(np.count_nonzero(mask)), dictionary)
+            return mask
+    if not _is_typed(expression):
+        return truths(expression, columns, rows, dictionary)
+    evaluation = _Evaluation(columns, rows, dictionary, expression)
+    result = evaluation.column(expression)
     truth: Mask = (result.kind == BOOLEAN) & (result.num == 1)
+    undecided = evaluation.undecided
+    if undecided.any():
+        left = {v: ids[undecided] for v, ids in columns.items()}
+        count = int(np.count_nonzero(undecided))
+        truth[undecided] = truths(expression, left, count, dictionary)
     return truth
+
+
+def _is_typed(part: CompiledExpression) -> bool:
+    """Whether an expression consists of operators, and of tests of terms."""
+    if not isinstance(part, tuple):
+        return True
+    name, arguments = part
+    if name in FUNCTIONS:
+        return FUNCTIONS[name].is_test and not any(isinstance(a, tuple) for a in arguments)
+    return name in _TYPED and all(map(_is_typed, arguments))
 
 
 def term_values(terms: list[Constant]) -> Column:
@@ -122,7 +154,9 @@ def term_values(terms: list[Constant]) -> Column:
         value = value_of(term)
         match kind_of(value):
             case None:
-                out.kind[row] = TERM
+                out.kind[row] = OTHER if isinstance(term, Literal) else TERM
+            case "number" if isinstance(term, Literal) and term.datatype == FLOAT:
+                out.kind[row] = OTHER
             case "boolean":
                 out.kind[row], out.num[row] = BOOLEAN, int(bool(value))
             case "string":
@@ -155,6 +189,7 @@ class _Evaluation:
         self.terms = [*dictionary.terms(distinct.tolist()), *constants]
         self.place = {v: np.searchsorted(distinct, ids) for v, ids in columns.items() if used}
         self.constants = {term: len(distinct) + at for at, term in enumerate(constants)}
+        self.undecided = np.zeros(rows, bool)  # rows that typed columns cannot decide
 
     @cached_property
     def values(self) -> Column:
@@ -187,6 +222,8 @@ class _Evaluation:
         if sign in FUNCTIONS:
             return self._call(sign, arguments)
         inner = [self.column(argument) for argument in arguments]
+        for column in inner:
+            self.undecided |= column.kind == OTHER
         # A term without a value is an error in every operation except comparisons of terms.
         for argument, column in zip(arguments, inner, strict=True):
             if sign not in ("=", "!=") or isinstance(argument, tuple):
@@ -199,6 +236,9 @@ class _Evaluation:
             out.kind[out.kind != BOOLEAN] = ERROR
             return out
         if len(inner) == 1:
+            if sign == "+":
+                inner[0].kind[~_numeric(inner[0])] = ERROR
+                return inner[0]
             return self._compute("-", _zeros(inner[0]), inner[0])
         if sign in ("=", "!=") or sign in _ORDER:
             return self._compare(sign, inner[0], inner[1])
@@ -224,9 +264,9 @@ class _Evaluation:
         function = FUNCTIONS[name].call
         found = Column.errors(len(first))
         for row, at in enumerate(first.tolist()):
-            result = function(*(self.terms[place[at]] for place in places))
-            if result is not None:
-                found.kind[row], found.num[row] = BOOLEAN, int(result)
+            with suppress(Fault):
+                found.num[row] = int(bool(function(*(self.terms[place[at]] for place in places))))
+                found.kind[row] = BOOLEAN
         return found.take(back)
 
     def _connect(self, sign: str, inner: list[Column]) -> Column:
@@ -267,16 +307,24 @@ class _Evaluation:
             if doubles.any():
                 function = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[sign]
                 out.double = function(_as_doubles(left), _as_doubles(right))
-                out.kind[doubles & ((_as_doubles(right) != 0) | (sign != "/"))] = DOUBLE
+                out.kind[doubles] = DOUBLE
             num, den, safe = _fractions(sign, left, right)
         safe &= exact
+        if sign == "/":
+            divisor = np.gcd(num, den)
+            divisor[divisor == 0] = 1
+            num, den = num // divisor, den // divisor
+            # All other quotients are rounded.
+            self.undecided |= safe & (den != 0) & (_DECIMALS % np.where(den == 0, 1, den) != 0)
         out.num[safe], out.den[safe] = num[safe], den[safe]
         out.kind[safe & (out.den != 0)] = EXACT
         out.den[out.den == 0] = 1
         for row in np.nonzero(exact & ~safe)[0].tolist():
             a, b = left.fraction(row), right.fraction(row)
             if sign != "/" or b != 0:
-                out.set_exact(row, _EXACT[sign](a, b))
+                value = _EXACT[sign](a, b)
+                out.set_exact(row, value)
+                self.undecided[row] |= sign == "/" and _DECIMALS % value.denominator != 0
         return out
 
 

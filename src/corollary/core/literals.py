@@ -9,6 +9,7 @@ tenth of that. The id of a term never changes, so cached results remain valid.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -31,6 +32,7 @@ from corollary.lang.datatypes import (
     datatypes_of,
 )
 from corollary.lang.functions import FUNCTIONS
+from corollary.lang.operands import Fault
 from corollary.lang.syntax import IRI, Constant, Literal
 
 Mask = npt.NDArray[np.bool_]
@@ -139,8 +141,12 @@ class Literals:
         call = FUNCTIONS[name].call
 
         def evaluate(new: Ids, dictionary: Dictionary) -> _Values:
-            found = [_TRUE if call(term) else _FALSE for term in dictionary.terms(new.tolist())]
-            return np.array(found, np.uint8)
+            found = np.full(len(new), _FALSE, np.uint8)
+            for at, term in enumerate(dictionary.terms(new.tolist())):
+                with suppress(Fault):
+                    if call(term):
+                        found[at] = _TRUE
+            return found
 
         return np.asarray(self._cached(known, ids, dictionary, evaluate) == _TRUE)
 

@@ -12,13 +12,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from corollary.errors import CorollaryWarning
+from corollary.lang.growth import growing_values
+from corollary.lang.program import Program
 
 _HINTS = {
     "W101": "the names of graphs are dropped",
     "W102": "name their files in an import map, or load them too",
     "W103": "no effect with these rules",
     "W104": "a value of another type than the others leaves its group without a result",
+    "W107": "state facts, name a file by @input, or give a folder by --facts",
     "W105": "it was read as a fact: delete the row if it names the columns",
+    "W110": "it may never end: compare the value with a limit in a FILTER, or limit the facts",
 }
 
 
@@ -89,6 +93,11 @@ def _message(code: str, found: Notice) -> str:
         "W103": ("axiom is read by no rule", "axioms are read by no rule"),
         "W104": ("group of an aggregate has no result", "groups of aggregates have no result"),
         "W105": ("table begins with what looks", "tables begin with what looks"),
+        "W107": ("relation has neither rules nor facts", "relations have neither rules nor facts"),
+        "W110": (
+            "computed value flows back into its own recursion",
+            "computed values flow back into their own recursion",
+        ),
     }[code]
     end = {"W101": " into one graph", "W105": " like a header"}.get(code, "")
     text = f"{found.count:,} {one if found.count == 1 else many}{end}"
@@ -101,6 +110,13 @@ def _message(code: str, found: Notice) -> str:
 
 
 _current: ContextVar[Notices | None] = ContextVar("notices", default=None)
+
+
+def note_growth(program: Program) -> None:
+    """Report values that rules compute from themselves, with the first cycle."""
+    cycles = list(growing_values(program.rules))
+    if cycles:
+        note("W110", len(cycles), detail=" → ".join(map(str, cycles[0])))
 
 
 def note(code: str, count: int, *, file: str | None = None, detail: str = "") -> None:

@@ -12,9 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from corollary.lang.syntax import ESCAPES, IRI, RDF, XSD, BlankNode, Constant, Literal
-
-LANG_STRING = RDF + "langString"
+from corollary.lang.syntax import ESCAPES, IRI, LANG_STRING, XSD, BlankNode, Constant, Literal
 
 # Surrogates are no characters, and UTF-8 cannot write them; Python strings may hold some.
 _NOT_IN_LITERAL = re.compile(r'[\x00-\x1f"\\\x7f\ud800-\udfff]')

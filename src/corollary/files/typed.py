@@ -1,6 +1,6 @@
 """Read and write facts as Parquet and Arrow files.
 
-Numbers and booleans become literals of their types; texts are cells (`cells`).
+Numbers, booleans, dates and times become literals of their types; texts are cells (`cells`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,23 @@ def read_columns(path: Path, columns: int, limit: int | None = None) -> pa.Table
         if table.column(number - 1).null_count:
             raise _malformed(path, number, f"expected a value in every row of '{field.name}'")
     return table
+
+
+def names_in(path: Path) -> list[str]:
+    """The names of the columns of a file."""
+    return list(_schema(path).names)
+
+
+def read_all(path: Path, names: Sequence[str], limit: int | None = None) -> pa.Table:
+    """Read some columns of a file, which must have readable types and may have nulls."""
+    schema = _schema(path)
+    for name in names:
+        kind = schema.field(name).type
+        if not readable(kind):
+            number = schema.get_field_index(name) + 1
+            expected = "expected texts, numbers, booleans, dates or times"
+            raise _malformed(path, number, f"{expected} in '{name}', found {kind}")
+    return _read(path, limit).select(list(names))
 
 
 def columns_in(path: Path) -> int:
@@ -92,14 +109,33 @@ def read_terms(values: pa.Array) -> list[Constant]:
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return [read_cell(text) for text in values.to_pylist()]
+    if pa.types.is_temporal(kind):
+        return _read_times(values)
     if pa.types.is_decimal(kind):
         return [Literal(format(value, "f"), XSD + "decimal") for value in values.to_pylist()]
     return [literal_of(value) for value in values.to_pylist()]
 
 
-def write_columns(cells: Sequence[pa.Array], path: Path) -> None:
-    """Write columns of cells to a file."""
-    table = pa.table({f"argument {n}": column for n, column in enumerate(cells, 1)})
+def _read_times(values: pa.Array) -> list[Constant]:
+    """Dates, and times in UTC if they have a time zone."""
+    if pa.types.is_date(values.type):
+        texts = values.cast(pa.date32()).cast(pa.string()).to_pylist()
+        return [Literal(text, XSD + "date") for text in texts]
+    zone = "" if values.type.tz is None else "Z"
+    local = values.cast(pa.timestamp(values.type.unit)) if zone else values
+    found: list[Constant] = []
+    for text in local.cast(pa.string()).to_pylist():
+        day, _, time = text.partition(" ")
+        whole, dot, fraction = time.partition(".")
+        fraction = fraction.rstrip("0")
+        exact = f"{day}T{whole}{dot if fraction else ''}{fraction}{zone}"
+        found.append(Literal(exact, XSD + "dateTime"))
+    return found
+
+
+def write_columns(columns: Sequence[pa.Array], names: Sequence[str], path: Path) -> None:
+    """Write columns to a file."""
+    table = pa.table(list(columns), names=list(names))
     with pa.OSFile(str(path), "wb") as sink:  # as in `_schema`
         if path.suffix.lower() == ".parquet":
             parquet.write_table(table, sink)
@@ -118,6 +154,8 @@ def readable(kind: pa.DataType) -> bool:
             pa.types.is_floating,
             pa.types.is_boolean,
             pa.types.is_decimal,
+            pa.types.is_date,
+            pa.types.is_timestamp,
         )
     )
 

@@ -13,22 +13,22 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, Facts
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
-from corollary.core.tables import encode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.fact_forms import FactForm
+from corollary.knowledge_base.folders import read_inputs
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
-from corollary.knowledge_base.results import relation_table, split
+from corollary.knowledge_base.results import native_table, relation_table, split
 from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.knowledge_base.surface import TripleSurface, program_of, query_text
-from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.knowledge_base.transaction import LoadFrom, Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
-from corollary.reasoning.engines import ENGINES, make_engine
+from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.check_report import CheckReport
@@ -122,7 +122,7 @@ class KnowledgeBase(TripleSurface):
             equality=equality,
             materialize=tuple(patterns),
         )
-        facts = encode(program.facts, dictionary)
+        facts = encoded(program, read_inputs(program), dictionary)
         with gathering(Notices()) as notices:
             self.state = KnowledgeState.derive(program, embedded.facts(facts), embedded, settings)
         note_axioms([(True, facts)], program, None, dictionary, notices)
@@ -142,13 +142,14 @@ class KnowledgeBase(TripleSurface):
         specialize: bool | None = None,
         threads: int = 1,
         limit_memory: int | None = None,
+        write_cache: bool = True,
     ) -> KnowledgeBase:
         """Open a store at its newest version, or at an older one, which is read-only.
 
         `path` is a folder or an address such as `s3://bucket/univ.store`, whose `storage_options`
         complete the environment. Nothing is derived, and facts are loaded on first use. Each
         transaction is a commit: when its block ends, the store contains all of its changes, or
-        none if it failed.
+        none if it failed. Unless `write_cache`, opening writes nothing into the folder.
 
         >>> import tempfile
         >>> store = tempfile.mkdtemp() + "/paths"
@@ -174,6 +175,7 @@ class KnowledgeBase(TripleSurface):
             settings=Settings(algorithm=algorithm, modules=modules, specialize=specialize),
             threads=threads,
             limit_memory=limit_memory,
+            write_cache=write_cache,
         )
         return kb
 
@@ -236,9 +238,10 @@ class KnowledgeBase(TripleSurface):
         """Insert facts from files, folders and tables in one transaction.
 
         A source is a path or a glob pattern: of a `.dl` file (whose rules are added too), an RDF
-        file, a table `<relation>.facts`, `.csv`, `.parquet` or `.arrow`, or a folder of such files;
-        or an Arrow, pandas or Polars table, or an rdflib graph. Without `relation`, a table has the
-        columns subject, predicate and object. RDF statements that cannot be parsed are an error;
+        file, a table `<relation>.facts`, `.csv`, `.jsonl`, `.parquet` or `.arrow`, or a folder of
+        such files; or an Arrow, pandas or Polars table, an rdflib graph, or a dictionary of tables
+        by relation. Without `relation`, a table has the columns subject, predicate and object. RDF
+        statements that cannot be parsed, and rows that do not fit their declaration, are an error;
         with `on_error="skip"` they are omitted and reported by the changes (`skipped`, `samples`).
         `limit_input_bytes` bounds the bytes of each file after decompression.
 
@@ -250,12 +253,62 @@ class KnowledgeBase(TripleSurface):
             tx.load(*sources, relation=relation, **options)
         return tx.changes
 
+    def update(
+        self, text: str, *, message: str = "", load: LoadFrom = "files", name: str = "<update>"
+    ) -> TransactionChanges:
+        """Execute a SPARQL 1.1 Update request as one transaction; see `Transaction.update`.
+
+        >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
+        >>> print(
+        ...     kb.update("DELETE { ?x <knows> <b> } INSERT { ?x <knows> <c> } WHERE { ?x ?p <b> }")
+        ... )
+        + [<a>, <knows>, <c>]
+        + [<c>, <knows>, <a>]
+        - [<a>, <knows>, <b>]
+        - [<b>, <knows>, <a>]
+        """
+        with self.transaction(message=message) as tx:
+            tx.update(text, load=load, name=name)
+        return tx.changes
+
+    def revert(
+        self, version: int | None = None, *, to: int | None = None, message: str = ""
+    ) -> TransactionChanges:
+        """Commit the inverse of a version of the store, or bring one back with `to`.
+
+        Reverting a version undoes its changes of explicit facts, rules and axioms; what later
+        versions changed stays. With `to`, all explicit facts, rules and axioms are again those of
+        that version. Either is an update: nothing is derived from scratch, and no version is lost.
+
+        >>> import tempfile
+        >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
+        >>> _ = kb.save(tempfile.mkdtemp() + "/store")
+        >>> for fact in ("p(1) .", "p(2) ."):
+        ...     with kb.transaction() as tx:
+        ...         tx.insert(fact)
+        >>> print(kb.revert(2))
+        - p(1)
+        - q(1)
+        >>> print(kb.revert(to=2))
+        + p(1)
+        + q(1)
+        - p(2)
+        - q(2)
+        """
+        from corollary.knowledge_base.reverting import revert, revert_message  # loads the store
+
+        with self.transaction(message=message or revert_message(version, to)) as tx:
+            revert(tx, self.state, version, to)
+        return tx.changes
+
     # -- reading -----------------------------------------------------------------------------------
 
     @property
     def program(self) -> Program:
-        """The current rules and axioms."""
-        return self.state.program
+        """The current rules and axioms, with the declarations of columns."""
+        program = self.state.program
+        columns = self.state.declarations.columns_only()
+        return replace(program, declarations=columns) if columns else program
 
     @property
     def specialized(self) -> Program:
@@ -277,35 +330,45 @@ class KnowledgeBase(TripleSurface):
         """The prefixes of the program and of loaded data, and the well-known ones."""
         return self.state.all_prefixes
 
-    def facts(self, pattern: FactForm) -> pa.Table:
+    def facts(self, pattern: FactForm, *, native: bool | None = None) -> pa.Table:
         """Return the facts of a relation, or the facts that match an atom, explicit ones first.
 
-        The columns are `arg0`, `arg1`, … (for triples `subject`, `predicate` and `object`) and
-        `explicit`. Terms are formatted like the cells of facts files: `3` is a number, `"3"` a
-        string.
+        The columns of a declared relation have their declared names and types. Those of others are
+        `arg0`, `arg1`, … (for triples `subject`, `predicate` and `object`), and terms are formatted
+        like the cells of facts files: `3` is a number, `"3"` a string. With `native=True`, columns
+        whose terms have one type have this type; with `native=False`, all terms are formatted. The
+        last column is `explicit`.
 
         >>> kb = KnowledgeBase("q(?x) :- p(?x, ?y) . p(1, a) . p(2, b) .")
         >>> kb.facts("q").to_pydict()
         {'arg0': ['1', '2'], 'explicit': [False, False]}
         >>> kb.facts("p(?x, b)").to_pydict()
         {'arg0': ['2'], 'arg1': ['b'], 'explicit': [True]}
+        >>> kb.facts("q", native=True).to_pydict()
+        {'arg0': [1, 2], 'explicit': [False, False]}
         """
         atom = self.state.pattern(pattern)
         reasoner = self.state.reasoner
         explicit, derived = split(reasoner.match(atom), reasoner.explicit)
         names: tuple[str, ...] = TRIPLE_COLUMNS
+        declared = self.state.declarations.relations.get(atom.relation)
         if atom.relation != TRIPLE:
             names = tuple(f"arg{number}" for number in range(len(atom.terms)))
+            names = names if declared is None else declared.names
+        if native or (native is None and declared is not None):
+            return native_table(explicit, derived, names, self.state.dictionary, declared)
         return relation_table(explicit, derived, names, self.state.dictionary)
 
-    def query(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:
+    def query(
+        self, text: str, *, name: str = "<query>", limit_rows: int | None = None
+    ) -> Solutions | TripleTable | bool:
         """Answer a SPARQL 1.1 query over all triples, explicit and derived.
 
         SELECT returns `Solutions`, CONSTRUCT and DESCRIBE return a `TripleTable`: tables with terms
         in N-Triples syntax. ASK returns a bool. The prefixes of the knowledge base need no
         declaration. Facts of plain relations are not triples, so SPARQL does not see them; instead
         the query can be an atom, such as `path(1, ?y)`, which binds its variables. Error messages
-        refer to the query text as `name`.
+        refer to the query text as `name`. An answer of more than `limit_rows` rows is an error.
 
         >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
         >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
@@ -315,8 +378,8 @@ class KnowledgeBase(TripleSurface):
         """
         text = query_text(text)
         if is_pattern(text):
-            return match(self.state, self.state.pattern(text))
-        answer = self.state.query_engine().query(text, self.prefixes, name)
+            return match(self.state, self.state.pattern(text), limit_rows)
+        answer = self.state.query_engine().query(text, self.prefixes, name, limit_rows)
         return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:

@@ -24,17 +24,27 @@ from corollary.core.tables import Tables, encode, joined
 from corollary.core.terms import canonical, term_of, text_of
 from corollary.errors import UNREADABLE, InvalidInput, InvalidProgram, Source
 from corollary.files import facts as files
+from corollary.files import tables as file_tables
 from corollary.files import typed
 from corollary.files.cells import read_cell
+from corollary.files.named import table_of
+from corollary.files.shapes import MalformedRows, Shape
 from corollary.knowledge_base.imports import ImportMap, Imports
+from corollary.lang.declarations import (
+    NO_DECLARATIONS,
+    Declarations,
+    Relation,
+    validate_declarations,
+)
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, Parser
 from corollary.lang.printer import Printer
-from corollary.lang.program import Program
+from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
     IRI,
     TRIPLE,
     TRIPLE_COLUMNS,
+    TRIPLES_NAME,
     TYPE,
     XSD,
     Atom,
@@ -88,20 +98,30 @@ class ReadOptions(FileOptions, total=False):
 
 
 class DataReader:
-    """Reads facts for one transaction; extends `arities` and `prefixes` as it reads."""
+    """Reads facts for one transaction.
+
+    It extends `arities`, `prefixes` and `declarations` as it reads.
+    """
 
     def __init__(
-        self, dictionary: Dictionary, prefixes: Mapping[str, str], arities: Mapping[str, int]
+        self,
+        dictionary: Dictionary,
+        prefixes: Mapping[str, str],
+        arities: Mapping[str, int],
+        declarations: Declarations = NO_DECLARATIONS,
+        **options: Unpack[ReadOptions],
     ) -> None:
         self.dictionary = dictionary
         self.prefixes = dict(prefixes)
         self.arities = dict(arities)
-        self.skipped = 0  # malformed RDF statements
+        self.declarations = declarations
+        self.skipped = 0  # malformed RDF statements, and rows that do not fit their declaration
         self.samples: tuple[Skipped, ...] = ()
         self.notices = Notices()  # notices about the input, which the commit turns into warnings
         self.imported: set[str] = set()  # imports whose documents were found and read
         self._imports: dict[str, None] = {}
-        self._options: FileOptions = {}
+        options.pop("import_map", None)
+        self._options = cast("FileOptions", options)
 
     def facts(self, data: object, relation: str | None = None) -> Tables:
         """Read facts in any form except files."""
@@ -116,6 +136,8 @@ class DataReader:
                 return self._atoms([data])
             if isinstance(data, Triples):  # encoded with the same dictionary
                 return data.tables(self.dictionary)
+            if isinstance(data, Mapping) and relation is None:
+                return joined([self._relation(name, rows) for name, rows in data.items()])
             table = _arrow(data)
             if table is not None:
                 return self._frame(table, relation)
@@ -155,7 +177,7 @@ class DataReader:
                     if relation is None and format_of(path) is not None:
                         rdf.setdefault(path)
                     else:
-                        found.append(self._file(path, relation))
+                        found += self._file(path, relation)
             if rdf:
                 found.append(self._rdf(list(rdf), keep_labels=keep_labels))
                 if not keep_labels:  # deletions concern the files that are named
@@ -181,9 +203,12 @@ class DataReader:
         parser = Parser(source, self.prefixes)
         statements = list(parser.statements())
         problems = parser.problems + validate(statements, Printer(parser.prefixes), whole=False)
+        problems += validate_declarations(parser.declarations, statements)
         if problems:
             raise InvalidProgram(problems)
         self._declare(parser.prefixes)
+        if parser.declarations:
+            self.declare(Declarations.of(parser.declarations))
         rules = [statement for statement in statements if statement.body]
         return rules, [statement.head for statement in statements if not statement.body]
 
@@ -198,6 +223,18 @@ class DataReader:
                 f"'{relation}' has {known} arguments in the knowledge base, but {arity} here",
                 "a relation keeps its number of arguments",
             )
+
+    def declare(self, declarations: Declarations) -> None:
+        """Declare the columns of relations; files are read with the program that names them."""
+        for one in (*declarations.inputs, *declarations.outputs):
+            raise InvalidInput(
+                "E354",
+                f"{one} stands in a text, not in a program that is loaded",
+                "give the program to KnowledgeBase or kb.load, or the file to kb.load",
+            )
+        for name, relation in declarations.relations.items():
+            self.check_arity(name, len(relation.columns))
+        self.declarations = self.declarations | declarations
 
     # -- text ----------------------------------------------------------------------------------
 
@@ -313,6 +350,26 @@ class DataReader:
 
     # -- tables ----------------------------------------------------------------------------------
 
+    def _relation(self, name: object, rows: object) -> Tables:
+        if not isinstance(name, str):
+            raise InvalidInput("E341", f"{name!r} is not the name of a relation")
+        return self.facts(rows, None if name == TRIPLES_NAME else name)
+
+    def _shape(self, relation: str, arity: int) -> Shape:
+        return Shape(relation, arity, self._declared(relation))
+
+    def _declared(self, relation: str) -> Relation | None:
+        found = self.declarations.relations.get(relation)
+        return found if found is not None and found.columns else None
+
+    def _rows(self) -> MalformedRows:
+        return MalformedRows(skip=self._options.get("on_error") == "skip")
+
+    def _skip(self, rows: MalformedRows) -> None:
+        """Report rows that were skipped."""
+        self.skipped += rows.count
+        self.samples = (*self.samples, *(Skipped(*row) for row in rows.samples))[:SAMPLES]
+
     def _frame(self, table: pa.Table, relation: str | None) -> Tables:
         if relation is None:
             names = next((n for n in _TRIPLE_NAMES if {*n} <= {*table.column_names}), None)
@@ -325,29 +382,54 @@ class DataReader:
             cells = [_written(table.column(name), name) for name in names]
             triples = pa.table(cells, names=list(_TRIPLE_NAMES[0]))
             return self._rdf(triples, keep_labels=True)
+        declared = self._declared(relation)
+        if declared is not None:
+            name = f"<{relation}>"
+            shape = Shape(relation, len(declared.columns), declared)
+            places = shape.places(table.column_names, name)
+            for place in places:
+                _refuse_type(table.column(place), table.column_names[place])
+            rows = self._rows()
+            columns_of = [table.column(place) for place in places]
+            found = table_of(columns_of, shape, rows, name, places=places)
+            self._skip(rows)
+            self.check_arity(relation, shape.arity)
+            return table_ids(found, shape.arity, self.dictionary)
         for field in table.schema:
             _refuse(table.column(field.name), field.name)
-        columns = [files.term_column(column) for column in table.columns]
+        columns = [file_tables.term_column(column) for column in table.columns]
         self.check_arity(relation, len(columns))
-        return table_ids(files.Table(relation, columns), len(columns), self.dictionary)
+        return table_ids(file_tables.Table(relation, columns), len(columns), self.dictionary)
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _file(self, path: Path, relation: str | None) -> Tables | Program:
-        if path.suffix == ".dl":
-            program = Program.load(path)
-            self._declare(program.prefixes)
-            return program
+    def _file(self, path: Path, relation: str | None) -> list[Tables | Program]:
+        if path.suffix in PROGRAM_SUFFIXES:
+            return self._program(Program.load(path))
         if not path.exists():
             raise InvalidInput("E301", f"there is no file {path}", UNREADABLE, file=str(path))
         if files.is_table(path):
-            return self._table(path, relation or _relation_of(path))
+            return [self._table(path, relation or _relation_of(path))]
         raise InvalidInput(
             "E341",
             f"{path} is neither rules, nor RDF, nor a table of facts",
-            "the name must end in .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
+            "the name must end in .dl, .srl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
             file=str(path),
         )
+
+    def _program(self, program: Program) -> list[Tables | Program]:
+        """A program and the facts of its files."""
+        self._declare(program.prefixes)
+        self.declare(program.declarations.columns_only())
+        rows, limit = self._rows(), self._options.get("limit_input_bytes")
+        found: list[Tables | Program] = [program]
+        for one in program.declarations.inputs:
+            table = files.read_input(one, program, limit_input_bytes=limit, rows=rows)
+            arity = program.arities[one.relation]
+            self.check_arity(one.relation, arity)
+            found.append(table_ids(table, arity, self.dictionary))
+        self._skip(rows)
+        return found
 
     def _table(self, path: Path, relation: str) -> Tables:
         arity, limit = self.arities.get(relation), self._options.get("limit_input_bytes")
@@ -355,7 +437,10 @@ class DataReader:
             arity = files.columns_in(path, limit_input_bytes=limit)
             if not arity:  # an empty file does not determine the arity
                 return joined([])
-        table = files.read_table(path, relation, arity, limit_input_bytes=limit)
+        rows = self._rows()
+        shape = self._shape(relation, arity)
+        table = files.read_table(path, shape, limit_input_bytes=limit, rows=rows)
+        self._skip(rows)
         self.check_arity(relation, arity)
         return table_ids(table, arity, self.dictionary)
 
@@ -416,11 +501,15 @@ def _module(value: object) -> str:
     return type(value).__module__.split(".")[0]
 
 
-def _refuse(column: pa.ChunkedArray, name: str) -> None:
+def _refuse_type(column: pa.ChunkedArray, name: str) -> None:
     if not typed.readable(column.type):
         raise InvalidInput(
             "E341", f"expected texts, numbers or booleans in '{name}', found {column.type}"
         )
+
+
+def _refuse(column: pa.ChunkedArray, name: str) -> None:
+    _refuse_type(column, name)
     if column.null_count:
         raise InvalidInput("E341", f"expected a value in every row of '{name}'")
 
@@ -430,7 +519,7 @@ def _written(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return column
     _refuse(column, name)
-    terms = files.term_column(column)
+    terms = file_tables.term_column(column)
     texts = pa.array([text_of(term) for term in terms.terms], pa.large_string())
     return pa.chunked_array([texts.take(pa.array(terms.indices))])
 

@@ -44,6 +44,8 @@ from corollary.store.rows import columns_of
 if TYPE_CHECKING:
     from corollary.query.results import TripleTable
 
+_BATCH = 1 << 12  # rows that are decoded at a time
+
 _SIGNS = {INSERTED: "+", DELETED: "-", MADE_EXPLICIT: "!", MADE_DERIVED: "~"}
 
 
@@ -140,14 +142,8 @@ class Differences:
         With `trivial=False`, facts such as `[:a, owl:sameAs, :a]` are left out (`core.trivial`).
         """
         printer = Printer(self._prefixes)
-        rows = self._which(which)
-        names = arguments(width_of(rows.column_names))
         found = []
-        for row in rows.to_pylist():
-            change, relation, explicit = row["change"], row["relation"], row["explicit"]
-            ids = [row[name] for name in names if row[name] is not None]
-            terms = tuple(self._dictionary.terms(ids))
-            atom = Atom(TRIPLE if relation == TRIPLES else relation, terms)
+        for change, atom, explicit in self.facts(which):
             if not trivial and is_trivial(atom):
                 continue
             mark = "" if explicit else "   derived"
@@ -155,6 +151,17 @@ class Differences:
                 mark = f"   {change} now"
             found.append((printer.atom(atom), f"{_SIGNS[change]} {printer.atom(atom)}{mark}"))
         return (line for _, line in sorted(found))
+
+    def facts(self, which: str = "all") -> Iterator[tuple[str, Atom, bool]]:
+        """Iterate over the changes: the kind of change, the fact, and whether it is explicit."""
+        rows = self._which(which)
+        names = arguments(width_of(rows.column_names))
+        for batch in rows.to_batches(max_chunksize=_BATCH):
+            for row in batch.to_pylist():
+                ids = [row[name] for name in names if row[name] is not None]
+                relation = TRIPLE if row["relation"] == TRIPLES else row["relation"]
+                terms = tuple(self._dictionary.terms(ids))
+                yield row["change"], Atom(relation, terms), row["explicit"]
 
     def triples(self, which: str = "explicit") -> tuple[list[str], list[str]]:
         """Return deleted and inserted triples as lines of N-Triples.

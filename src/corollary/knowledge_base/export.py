@@ -82,13 +82,13 @@ def export(
     if format_ in RDF_FORMATS:
         return _write_rdf(state, relations, target, format_)
     if not isinstance(target, str | StorePath):
-        raise InvalidInput("E313", f"--format {format_} writes a folder", "use --out FOLDER")
+        raise OperationFailed("E401", f"{format_} is written to a folder", "name a folder")
     folder = store_path(target)
     if format_ == "delta":
         return _write_delta(state, relations, folder, which)
     if not isinstance(folder, Path):
-        raise InvalidInput(
-            "E313", "Parquet files are written to local folders", "use --format delta"
+        raise OperationFailed(
+            "E401", "Parquet files are written to local folders", "use --format delta"
         )
     rows = {}
     for relation in relations:
@@ -194,7 +194,9 @@ def _write_rdf(
     if isinstance(target, str | StorePath):
         path = store_path(target)
         if not isinstance(path, Path):
-            raise InvalidInput("E313", "RDF files are written to this machine", "use --out FILE")
+            raise OperationFailed(
+                "E401", "RDF files are written to local files", "name a file, or use --format delta"
+            )
         replace_file(path, write)
     else:
         with tempfile.TemporaryDirectory() as folder:
@@ -282,7 +284,7 @@ class _DeltaTarget:
                 return None
             table = self._table()
             if table.metadata().description != self._description:
-                raise InvalidInput(
+                raise OperationFailed(
                     "E430",
                     f"{self._path} is a Delta table of something else",
                     "export to another folder: a table shows one kind of facts of one store",

@@ -90,14 +90,16 @@ def places_of(pattern: Atom) -> dict[str, int]:
     return found
 
 
-def match(state: KnowledgeState, pattern: Atom) -> Solutions | bool:
+def match(state: KnowledgeState, pattern: Atom, limit_rows: int | None = None) -> Solutions | bool:
     """Return the values of a pattern's variables; without variables, whether the fact holds."""
+    from corollary.query.database import refuse_rows
     from corollary.query.results import Solutions
 
     facts, dictionary = state.reasoner.match(pattern), state.dictionary
     places = places_of(pattern)
     if not places:
         return len(facts) > 0
+    refuse_rows(len(facts), limit_rows)
     columns = columns_of(facts, len(pattern.terms), dictionary)
     return Solutions(
         pa.table({name: dictionary.texts(columns[place]) for name, place in places.items()})

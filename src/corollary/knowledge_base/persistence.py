@@ -31,6 +31,7 @@ from corollary.knowledge_base.stored import (
     with_auxiliary,
 )
 from corollary.knowledge_base.stores import empty_store
+from corollary.lang.declarations import Declarations
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.reasoning.stored import StoredReasoner
@@ -96,6 +97,7 @@ class StoreHandle:
         program: Program,
         asserted: Sequence[str],
         prefixes: Mapping[str, str],
+        declarations: Declarations,
         update: Statistics,
         *,
         message: str = "",
@@ -124,6 +126,7 @@ class StoreHandle:
                 program=None if program == self.program else program,
                 asserted=asserted,
                 prefixes=prefixes,
+                declarations=str(declarations),
                 message=message,
                 batch=batch,
             )
@@ -188,6 +191,7 @@ def open_state(
         axioms_of(snapshot, engine),
         program.prefixes,
         arities_of(snapshot),
+        program.declarations,
         snapshot.version,
         StoreHandle.of(snapshot, opened.dictionary, is_newest=is_newest),
     )
@@ -224,6 +228,7 @@ def save_state(state: KnowledgeState, path: Place, *, message: str) -> Committed
         program=program,
         asserted=axiom_texts(state.axioms.asserted),
         prefixes=state.prefixes,
+        declarations=str(state.declarations),
         kind="build",
         message=message,
         equality=settings.equality,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
 from corollary.core.changes import Changes
@@ -37,10 +37,9 @@ class _Source:
 class Materialized(_Source):
     """The triples of a materialization, read on demand."""
 
-    def __init__(self, state: KnowledgeState, versions: Mapping[Predicate, int]) -> None:
-        """Create the source; `versions` maps predicates to the version that changed them last."""
+    def __init__(self, state: KnowledgeState, revisions: Revisions) -> None:
         super().__init__(state)
-        self._versions = versions
+        self._revisions = revisions
 
     def predicates(self) -> Collection[Predicate]:
         """List the properties and classes that have triples."""
@@ -60,14 +59,18 @@ class Materialized(_Source):
         return self._state.reasoner.match(pattern_of(predicate)).rows(predicate)
 
     def stamp(self, predicate: Predicate | None = None) -> Hashable:
-        """Return the version that changed a predicate last."""
+        """Return the number of the update that changed a predicate last."""
         if predicate is None:
-            return self._state.version
-        return self._versions.get(predicate, 0)
+            return self._revisions.last
+        return self._revisions.by_predicate.get(predicate, 0)
 
 
 class Unfolded(_Source):
     """The answers of a hybrid knowledge base."""
+
+    def __init__(self, state: KnowledgeState, revisions: Revisions) -> None:
+        super().__init__(state)
+        self._revisions = revisions
 
     def labels(self) -> list[Constant]:
         """List the constants of rule heads: answers may contain them although no fact does."""
@@ -85,27 +88,37 @@ class Unfolded(_Source):
         return str(replace(tree, prefixes=self._state.all_prefixes))
 
     def stamp(self) -> Hashable:
-        """Return the current version."""
-        return self._state.version
+        """Return the number of the last update."""
+        return self._revisions.last
+
+
+@dataclass
+class Revisions:
+    """Counts updates, and records which one changed a predicate last."""
+
+    last: int = 0
+    by_predicate: dict[Predicate, int] = field(default_factory=dict)
 
 
 class Queries:
-    """The query engine of a knowledge base, and the versions that its tables depend on."""
+    """The query engine of a knowledge base, and the updates that its tables depend on."""
 
     def __init__(self, state: KnowledgeState) -> None:
         limits = _limits(state.engine)
-        self._versions: dict[Predicate, int] = {}
+        self._revisions = Revisions()
         database: Database | HybridDatabase
         if state.settings.mode == "hybrid":
-            database = HybridDatabase(Unfolded(state), **limits)
+            database = HybridDatabase(Unfolded(state, self._revisions), **limits)
         else:
-            database = Database(Materialized(state, self._versions), **limits)
+            database = Database(Materialized(state, self._revisions), **limits)
         self.engine = QueryEngine(database, state.dictionary)
 
-    def changed(self, changes: Changes[Facts], version: int) -> None:
-        """Record the predicates that a version has changed."""
+    def changed(self, changes: Changes[Facts]) -> None:
+        """Record the predicates that an update has changed."""
+        self._revisions.last += 1
         for facts in (changes.inserted, changes.deleted):
-            self._versions.update(dict.fromkeys(facts.predicates(), version))
+            changed = dict.fromkeys(facts.predicates(), self._revisions.last)
+            self._revisions.by_predicate.update(changed)
 
 
 class _Limits(TypedDict, total=False):

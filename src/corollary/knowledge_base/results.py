@@ -17,6 +17,8 @@ from corollary.core.engine import F, Facts
 from corollary.core.match import triple_columns
 from corollary.core.tables import argument_columns
 from corollary.files.cells import write_cell
+from corollary.files.native import column_type, declared_array, native_array
+from corollary.lang.declarations import EXPLICIT, Relation
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, TRIPLES_NAME, is_auxiliary
 from corollary.rdf.triples import Triples
@@ -36,6 +38,34 @@ def relation_table(
     _, columns = _columns([explicit, derived], len(names), dictionary)
     cells = texts_of(columns, dictionary, are_triples=names == TRIPLE_COLUMNS)
     return pa.table(dict(zip(names, cells, strict=True)) | {"explicit": _flags(explicit, derived)})
+
+
+def native_table(
+    explicit: Facts,
+    derived: Facts,
+    names: Sequence[str],
+    dictionary: Dictionary,
+    declared: Relation | None = None,
+) -> pa.Table:
+    """Convert the facts of one relation, or triples, to a table of native types.
+
+    A column has its declared type, or the type of all of its terms; other terms are texts.
+    """
+    _, ids = _columns([explicit, derived], len(names), dictionary)
+    are_triples = names == TRIPLE_COLUMNS
+    columns = {}
+    for place, (name, column) in enumerate(zip(names, ids, strict=True)):
+        distinct, indices = np.unique(column, return_inverse=True)
+        terms = dictionary.terms(distinct.tolist())
+        if declared is not None:
+            columns[name] = declared_array(terms, indices, declared, place)
+            continue
+        kind = column_type(terms)
+        array = None if kind is None else native_array(terms, indices, kind)
+        if array is None:
+            [array] = texts_of([column], dictionary, are_triples=are_triples)
+        columns[name] = array
+    return pa.table(columns | {EXPLICIT: _flags(explicit, derived)})
 
 
 def mixed_table(explicit: Facts, derived: Facts, dictionary: Dictionary) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Rules by name: built-in rule sets, `.dl` files, programs, and combinations of them."""
+"""Rules by name: built-in rule sets, `.dl` and `.srl` files, programs, and combinations of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from corollary.errors import require_type
-from corollary.lang.program import Program
+from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.rdf.rulesets import rules
 
 NO_RULES = "none"
@@ -15,7 +15,8 @@ Rules = str | Path | Program
 
 
 def read_rules(source: Rules | Iterable[Rules]) -> Program:
-    """Combine the rules of rule sets (by name, or `none`), of `.dl` files and of programs.
+    """Combine the rules of rule sets (by name, or `none`), of `.dl` and `.srl` files and of
+    programs.
 
     Facts among them are axioms.
 
@@ -26,7 +27,7 @@ def read_rules(source: Rules | Iterable[Rules]) -> Program:
     """
     if isinstance(source, Program):
         return source.with_axioms()
-    if isinstance(source, Path) or (isinstance(source, str) and source.endswith(".dl")):
+    if isinstance(source, Path) or (isinstance(source, str) and source.endswith(PROGRAM_SUFFIXES)):
         return Program.load(source).with_axioms()
     if isinstance(source, str):
         return Program() if source == NO_RULES else rules(source)
@@ -34,5 +35,5 @@ def read_rules(source: Rules | Iterable[Rules]) -> Program:
     program = Program()
     for one in source:
         found = read_rules(one)
-        program = program | found if len(program) else found
+        program = program | found if len(program) or program.declarations else found
     return program

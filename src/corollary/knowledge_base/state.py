@@ -19,6 +19,7 @@ from corollary.errors import InvalidInput
 from corollary.knowledge_base.axioms import Axioms
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.fact_forms import read_fact
+from corollary.lang.declarations import NO_DECLARATIONS, Declarations
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
@@ -79,6 +80,7 @@ class KnowledgeState:
     axioms: Axioms[Facts]
     prefixes: Mapping[str, str]
     arities: Mapping[str, int]  # arities of plain relations
+    declarations: Declarations = NO_DECLARATIONS  # names and types of columns
     version: int = 0
     store: StoreHandle | None = None
     in_transaction: bool = False
@@ -107,7 +109,15 @@ class KnowledgeState:
         rules = program.without_facts()
         reasoner = settings.reasoner(rules, explicit, engine, on_progress=on_progress)
         axioms = Axioms(program.axioms, frozenset(), engine)
-        return cls(engine, settings, reasoner, axioms, program.prefixes, program.arities)
+        return cls(
+            engine,
+            settings,
+            reasoner,
+            axioms,
+            program.prefixes,
+            program.arities,
+            program.declarations,
+        )
 
     def rematerialize(self) -> Reasoner[Facts]:
         """Rematerialize from the explicit facts, for a comparison."""
@@ -143,7 +153,7 @@ class KnowledgeState:
 
     def reader(self) -> DataReader:
         """Create the reader of a transaction."""
-        return DataReader(self.dictionary, self.prefixes, self.arities)
+        return DataReader(self.dictionary, self.prefixes, self.arities, self.declarations)
 
     def query_engine(self) -> QueryEngine:
         """Return the engine that answers SPARQL queries; the first query loads DuckDB."""

@@ -8,22 +8,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import pyarrow as pa
 
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
-from corollary.core.notices import gathering
+from corollary.core.notices import Notices, gathering, note_growth
 from corollary.core.statistics import Statistics
-from corollary.core.tables import Tables, decode, joined
+from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.axioms import Axioms, axiom_texts
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.results import mixed_table, split
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.knowledge_base.unread_axioms import note_axioms
+from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Rule
@@ -31,7 +32,10 @@ from corollary.rdf.triples import Skipped
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.persistence import Committed, StoreHandle
+    from corollary.knowledge_base.preview import Preview
     from corollary.query.results import TripleTable
+
+LoadFrom = Literal["files", "web", "none"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,7 @@ class TransactionChanges:
     committed: Committed | None  # None without a store
     skipped: int = 0  # statements of RDF that could not be read, with `on_error="skip"`
     samples: tuple[Skipped, ...] = ()  # the first skipped statements, with place and reason
+    _not_deleted: Facts | None = None
 
     @cached_property
     def inserted(self) -> pa.Table:
@@ -77,6 +82,19 @@ class TransactionChanges:
         from corollary.knowledge_base.surface import triple_table  # loads queries
 
         return triple_table(sets[0].union(sets[1]), self._dictionary, self._prefixes)
+
+    @cached_property
+    def not_deleted(self) -> list[Atom]:
+        """The facts that a SPARQL update deletes and that still hold, because others imply them.
+
+        >>> from corollary.knowledge_base.base import KnowledgeBase
+        >>> kb = KnowledgeBase("[?x, <q>, ?y] :- [?x, <p>, ?y] . [<a>, <p>, <b>] .")
+        >>> changes = kb.update("DELETE DATA { <a> <q> <b> }")
+        >>> len(changes), [str(fact.terms[1]) for fact in changes.not_deleted]
+        (0, ["IRI(value='q')"])
+        """
+        facts = self._not_deleted
+        return [] if facts is None else list(decode(facts, self._dictionary))
 
     def __iter__(self) -> Iterator[tuple[str, Atom]]:
         """Iterate over pairs of a sign, `"+"` or `"-"`, and a fact; inserted facts come first."""
@@ -105,6 +123,17 @@ class TransactionChanges:
         return f"<changes of version {self.version}: +{inserted:,} -{deleted:,}>"
 
 
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """An update of a reasoner: its request, its result, and the explicit facts before it."""
+
+    before: Facts
+    requested: Changes[Facts]
+    done: Changes[Facts]
+    axioms: Axioms[Facts]
+    statistics: Statistics
+
+
 class Transaction:
     """Collects changes and commits them when its block ends without an error.
 
@@ -122,6 +151,11 @@ class Transaction:
         self._requests: list[tuple[bool, list[Tables]]] = []  # inserted or deleted, in order
         self._rules = Program()
         self._reader = state.reader()
+        self._staged: KnowledgeState | None = None  # a fork with the first requests applied
+        self._staged_requests, self._staged_rules = 0, self._rules
+        self._has_updates = False  # of SPARQL
+        self._is_over = False  # rolled back
+        self._terms = 0  # known before the transaction
 
     def insert(self, data: object, *, relation: str | None = None) -> None:
         """Insert explicit facts: text, triples, atoms, a data frame or an rdflib graph.
@@ -130,11 +164,11 @@ class Transaction:
         rdflib term, or text in the syntax of the rule language. With `relation`, the data are rows
         of that relation.
         """
-        self._request(self._facts(data, relation), inserts=True)
+        self.request(self._facts(data, relation), inserts=True)
 
     def delete(self, data: object, *, relation: str | None = None) -> None:
         """Delete explicit facts, in the forms of `insert`; all other facts are ignored."""
-        self._request(self._facts(data, relation), inserts=False)
+        self.request(self._facts(data, relation), inserts=False)
 
     def load(
         self, *sources: object, relation: str | None = None, **options: Unpack[ReadOptions]
@@ -145,7 +179,7 @@ class Transaction:
             if isinstance(found, Program):
                 self._add((*found.rules, *found.constraints))
                 found = self._reader.facts(Program.of((), found.facts))
-            self._request(found, inserts=True)
+            self.request(found, inserts=True)
 
     def delete_from(self, *sources: object, **options: Unpack[ReadOptions]) -> None:
         """Delete the explicit facts listed in files and folders; see `KnowledgeBase.load`.
@@ -156,7 +190,30 @@ class Transaction:
         for found in self._reader.sources(sources, keep_labels=True, **options):
             if isinstance(found, Program):
                 found = self._reader.facts(found)
-            self._request(found, inserts=False)
+            self.request(found, inserts=False)
+
+    def update(self, text: str, *, load: LoadFrom = "files", name: str = "<update>") -> None:
+        """Execute a SPARQL 1.1 Update request; each operation sees the effects of earlier ones.
+
+        Patterns match all triples, explicit and derived; templates change explicit ones. `load`
+        says from where LOAD may read: `files` (of this machine), `web` (also http and https), or
+        `none`.
+        """
+        from corollary.knowledge_base.updates import execute  # loads the parser
+
+        self._refuse_closed()
+        requests, staged = len(self._requests), self._staged_requests
+        sizes = [len(tables) for _, tables in self._requests]
+        try:
+            execute(self, text, load=load, name=name)
+        except BaseException:  # none of its operations has an effect
+            del self._requests[requests:]
+            for (_, tables), size in zip(self._requests, sizes, strict=True):
+                del tables[size:]
+            if self._staged_requests != staged:
+                self._staged, self._staged_requests = None, 0
+            raise
+        self._has_updates = True
 
     def add_rules(self, rules: str | Path | Program | Rule | Iterable[Rule]) -> None:
         """Add rules, given as text, as the path of a `.dl` file, as a program or as `Rule` objects.
@@ -187,6 +244,58 @@ class Transaction:
         if axioms:
             self._rules = self._rules.with_axioms(self._rules.axioms.difference(axioms))
 
+    def preview(self) -> Preview:
+        """Compute what the transaction would change if it ended now; commits nothing.
+
+        The preview has the changes of the facts, and the contradictions that they introduce.
+
+        >>> from corollary.knowledge_base.base import KnowledgeBase
+        >>> kb = KnowledgeBase("[apart] false :- cat(?x), dog(?x) . pet(?x) :- cat(?x) . dog(1) .")
+        >>> with kb.transaction() as tx:
+        ...     tx.insert("cat(1) .")
+        ...     preview = tx.preview()
+        ...     tx.rollback()
+        >>> print(preview)
+        + cat(1)
+        + pet(1)
+        >>> print(*preview.contradictions)
+        apart is contradicted in 1 way
+          false   by [apart]
+          ├─ cat(1)   explicit
+          └─ dog(1)   explicit
+        >>> kb.count("cat"), kb.version
+        (0, 0)
+        """
+        from corollary.knowledge_base.fork import fork_with_terms
+        from corollary.knowledge_base.preview import (
+            contradictions,
+            new_contradictions,
+            preview_of,
+        )
+
+        self._refuse_closed()
+        state = fork_with_terms(self._state)
+        before = contradictions(state)
+        requests = [(inserts, joined(tables)) for inserts, tables in self._requests]
+        applied = self._apply(state, requests, Notices())
+        state.axioms = applied.axioms
+        changes = self._changes_of(state, applied, self._state.version, None)
+        found = new_contradictions(state, before, WELL_KNOWN_PREFIXES | self._reader.prefixes)
+        return preview_of(changes, state, applied, found)
+
+    def rollback(self) -> None:
+        """End the transaction without a change; its block may go on, but changes nothing more.
+
+        Terms that only this transaction mentioned are forgotten, too.
+        """
+        self._refuse_closed()
+        self._open, self._is_over = False, True
+        self._requests, self._staged = [], None
+        if len(self._state.dictionary) > self._terms:
+            from corollary.knowledge_base.fork import forget_terms
+
+            forget_terms(self._state, self._terms)
+
     @property
     def changes(self) -> TransactionChanges:
         """The changes that the transaction made; available after its block has ended."""
@@ -203,6 +312,7 @@ class Transaction:
         state.in_transaction = self._open = True
         self._rules = state.program
         self._reader = state.reader()
+        self._terms = len(state.dictionary)
         return self
 
     def __exit__(
@@ -213,10 +323,11 @@ class Transaction:
     ) -> None:
         self._open = False
         try:
-            if kind is None:
+            if kind is None and not self._is_over:
                 self._changes = self._commit()
         finally:
             self._requests = []
+            self._staged = None
             self._state.in_transaction = False
 
     def _commit(self) -> TransactionChanges:
@@ -224,17 +335,10 @@ class Transaction:
         state, reader = self._state, self._reader
         if state.store is not None:
             state.store.refuse_old_version()
-        before = state.reasoner.explicit
         requests = [(inserts, joined(tables)) for inserts, tables in self._requests]
-        axioms, requested = state.axioms.change(
-            self._rules.axioms, self._requested_changes(requests), before
-        )
-        started = time.perf_counter()
-        with gathering(reader.notices):
-            done = state.reasoner.update(requested)
-        statistics = done.statistics
-        assert statistics is not None, "an update has statistics"
-        statistics.seconds["update"] = time.perf_counter() - started
+        applied = self._apply(state, requests)
+        before, requested, done = applied.before, applied.requested, applied.done
+        axioms, statistics = applied.axioms, applied.statistics
         committed = None
         if state.store is not None:
             committed = self._store(state.store, requested, done, before, axioms)
@@ -243,8 +347,9 @@ class Transaction:
         state.version = version if state.store is None else state.store.version
         state.axioms, state.last_update = axioms, statistics
         state.prefixes, state.arities = reader.prefixes, reader.arities
+        state.declarations = reader.declarations
         if state.queries is not None:
-            state.queries.changed(done, state.version)
+            state.queries.changed(done)
         note_axioms(
             requests,
             self._rules,
@@ -254,23 +359,99 @@ class Transaction:
             found=reader.imported,
         )
         reader.notices.warn()
+        return self._changes_of(state, applied, version, committed)
+
+    def _changes_of(
+        self, state: KnowledgeState, applied: Applied, version: int, committed: Committed | None
+    ) -> TransactionChanges:
+        """Describe an update of a state."""
+        done, reader = applied.done, self._reader
         return TransactionChanges(
             version,
-            statistics,
+            applied.statistics,
             done.added_rules,
             done.removed_rules,
             split(done.inserted, state.reasoner.explicit),
-            split(done.deleted, before),
+            split(done.deleted, applied.before),
             state.dictionary,
             reader.prefixes,
             committed,
             reader.skipped,
             reader.samples,
+            self._remaining(state, applied.requested) if self._has_updates else None,
         )
 
-    def _requested_changes(self, requests: Iterable[tuple[bool, Tables]]) -> Changes[Facts]:
+    def _apply(
+        self,
+        state: KnowledgeState,
+        requests: Iterable[tuple[bool, Tables]],
+        notices: Notices | None = None,
+    ) -> Applied:
+        """Update the reasoner of a state."""
+        before = state.reasoner.explicit
+        axioms, requested = state.axioms.change(
+            self._rules.axioms, self._requested_changes(state, requests), before
+        )
+        started = time.perf_counter()
+        with gathering(self._reader.notices if notices is None else notices):
+            if self._rules is not state.program:
+                note_growth(self._rules)
+            done = state.reasoner.update(requested)
+        statistics = done.statistics
+        assert statistics is not None, "an update has statistics"
+        statistics.seconds["update"] = time.perf_counter() - started
+        return Applied(before, requested, done, axioms, statistics)
+
+    def _remaining(self, state: KnowledgeState, requested: Changes[Facts]) -> Facts | None:
+        """Select the facts that were to be deleted and still hold."""
+        deleted, reasoner = requested.deleted, state.reasoner
+        if not len(deleted):
+            return None
+        if state.settings.mode == "materialized" and state.settings.equality == "rules":
+            return deleted.intersection(reasoner.facts)
+        atoms = [atom for atom in decode(deleted, state.dictionary) if reasoner.count(atom)]
+        return state.engine.facts(encode(atoms, state.dictionary))
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The dictionary of terms."""
+        return self._state.dictionary
+
+    @property
+    def program(self) -> Program:
+        """The rules and axioms with the changes so far."""
+        return self._rules
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """The prefixes that texts may use."""
+        return WELL_KNOWN_PREFIXES | self._reader.prefixes
+
+    def current(self) -> KnowledgeState:
+        """The state with the changes so far: a fork, unless there are none."""
+        state = self._state
+        if self._staged is None:
+            if not self._requests and self._rules is state.program:
+                return state
+            from corollary.knowledge_base.fork import fork
+
+            self._staged, self._staged_rules = fork(state), state.program
+        staged = self._staged
+        if self._staged_requests < len(self._requests) or self._rules is not self._staged_rules:
+            news = self._requests[self._staged_requests :]
+            joined_news = [(inserts, joined(tables)) for inserts, tables in news]
+            applied = self._apply(staged, joined_news, Notices())
+            staged.axioms = applied.axioms
+            if staged.queries is not None:
+                staged.queries.changed(applied.done)
+            self._staged_requests, self._staged_rules = len(self._requests), self._rules
+        return staged
+
+    def _requested_changes(
+        self, state: KnowledgeState, requests: Iterable[tuple[bool, Tables]]
+    ) -> Changes[Facts]:
         """Combine all requests; if two concern the same fact, the later one wins."""
-        engine, known = self._state.engine, self._state.reasoner.program
+        engine, known = state.engine, state.reasoner.program
         inserted = deleted = engine.facts({})
         for inserts, tables in requests:
             facts = engine.facts(tables)
@@ -278,7 +459,7 @@ class Transaction:
                 inserted, deleted = inserted.union(facts), deleted.difference(facts)
             else:
                 inserted, deleted = inserted.difference(facts), deleted.union(facts)
-        if self._rules is self._state.program:
+        if self._rules is state.program:
             return Changes(inserted, deleted)
         added, removed = self._rules.rules_not_in(known), known.rules_not_in(self._rules)
         return Changes(inserted, deleted, added, removed)
@@ -306,6 +487,7 @@ class Transaction:
                 axioms.program(reasoner.program),
                 axiom_texts(axioms.asserted),
                 self._reader.prefixes,
+                self._reader.declarations,
                 done.statistics,
                 message=self._message,
                 batch=self._batch,
@@ -347,15 +529,16 @@ class Transaction:
                 require_type(rule, Rule, "a rule", hint)
         return found, tuple(facts)
 
-    def _request(self, tables: Tables, *, inserts: bool) -> None:
-        if self._requests and self._requests[-1][0] == inserts:
+    def request(self, tables: Tables, *, inserts: bool) -> None:
+        """Request to insert or delete facts; for other modules of the library."""
+        if len(self._requests) > self._staged_requests and self._requests[-1][0] == inserts:
             self._requests[-1][1].append(tables)
         else:
             self._requests.append((inserts, [tables]))
 
     def _refuse_closed(self) -> None:
         if not self._open:
-            over = self._changes is not None
+            over = self._changes is not None or self._is_over
             raise InvalidInput(
                 "E343",
                 "the transaction is over" if over else "the transaction is not open",

@@ -17,8 +17,8 @@ from corollary.core.html import html_text
 from corollary.core.tables import decode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.state import KnowledgeState
-from corollary.lang.functions import FUNCTIONS
 from corollary.lang.printer import Printer
+from corollary.lang.reference_expressions import holds
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import (
     IRI,
@@ -29,10 +29,9 @@ from corollary.lang.syntax import (
     Constant,
     Filter,
     Negation,
-    Operation,
     Rule,
-    Term,
     Variable,
+    expression_variables,
     is_auxiliary,
 )
 
@@ -290,28 +289,6 @@ def _unified(pattern: Atom, fact: Atom) -> dict[Variable, Constant] | None:
 
 
 def _rejects(part: Filter, known: Substitution) -> bool:
-    """Whether a filter of known terms is false; one that cannot be decided here is not."""
-    return _truth(part.expression, known) is False
-
-
-def _truth(expression: object, known: Substitution) -> bool | None:
-    if not isinstance(expression, Operation):
-        return None
-    if expression.operator in FUNCTIONS:
-        terms = [_value(argument, known) for argument in expression.arguments]
-        if None in terms:
-            return None
-        return FUNCTIONS[expression.operator].call(*terms)
-    values = [_truth(argument, known) for argument in expression.arguments]
-    match expression.operator:
-        case "!":
-            return None if values[0] is None else not values[0]
-        case "&&":
-            return False if False in values else None if None in values else True
-        case "||":
-            return True if True in values else None if None in values else False
-    return None
-
-
-def _value(term: object, known: Substitution) -> Term | None:
-    return known.get(term) if isinstance(term, Variable) else term  # type: ignore[return-value]
+    """Whether a filter of known terms does not hold; one with unknown terms may."""
+    variables = expression_variables(part.expression)
+    return all(v in known for v in variables) and not holds(part.expression, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from corollary.lang.functions import FUNCTIONS
+from corollary.lang.functions import is_function
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import (
     ESCAPES,
@@ -16,6 +16,7 @@ from corollary.lang.syntax import (
     XSD,
     Aggregate,
     Atom,
+    Bind,
     BlankNode,
     BodyLiteral,
     Expression,
@@ -113,19 +114,23 @@ class Printer:
         """An expression; every operation inside another one in parentheses."""
         if not isinstance(expression, Operation):
             return self.term(expression)
+        operator = expression.operator
+        if is_function(operator):
+            name = self.iri(operator) if ":" in operator else operator
+            return f"{name}({', '.join(map(self.expression, expression.arguments))})"
         arguments = [
             f"({self.expression(argument)})"
-            if isinstance(argument, Operation)
-            else self.term(argument)
+            if isinstance(argument, Operation) and not is_function(argument.operator)
+            else self.expression(argument)
             for argument in expression.arguments
         ]
-        if expression.operator in FUNCTIONS:
-            return f"{expression.operator}({', '.join(arguments)})"
+        if operator in ("IN", "NOT IN"):
+            return f"{arguments[0]} {operator} ({', '.join(arguments[1:])})"
         if len(arguments) > 1:
-            return f" {expression.operator} ".join(arguments)
+            return f" {operator} ".join(arguments)
         # -(5) is an operation on 5, but -5 a number
         [argument] = arguments
-        return f"{expression.operator}{argument if argument.startswith('(') else f'({argument})'}"
+        return f"{operator}{argument if argument.startswith('(') else f'({argument})'}"
 
     def body_literal(self, literal: BodyLiteral) -> str:
         """A literal of a body."""
@@ -136,11 +141,20 @@ class Printer:
                 return f"NOT {self.atom(atom)}"
             case Filter(expression):
                 return f"FILTER({self.expression(expression)})"
+            case Bind(expression, variable):
+                return f"BIND({self.expression(expression)} AS {self.term(variable)})"
             case Aggregate(atoms, group, bindings):
                 parts = [", ".join(map(self.atom, atoms)), "ON", *map(self.term, group)]
                 for binding in bindings:
                     argument, result = self.term(binding.argument), self.term(binding.result)
-                    parts.append(f"BIND {binding.function}({argument}) AS {result}")
+                    distinct = "DISTINCT " if binding.distinct else ""
+                    separator = (
+                        f"; SEPARATOR = {quote(binding.separator)}"
+                        if binding.separator != " "
+                        else ""
+                    )
+                    value = f"{binding.function}({distinct}{argument}{separator})"
+                    parts.append(f"BIND {value} AS {result}")
                 return f"AGGREGATE({' '.join(parts)})"
 
     def rule(self, rule: Rule) -> str:

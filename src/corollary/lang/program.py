@@ -9,13 +9,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from corollary.errors import InvalidInput, InvalidProgram, Source, require_type
+from corollary.lang.declarations import NO_DECLARATIONS, Declarations, validate_declarations
 from corollary.lang.parser import Parser
 from corollary.lang.printer import Printer
+from corollary.lang.srl import SrlParser
 from corollary.lang.stratify import Stratum, stratify
 from corollary.lang.syntax import TRIPLE, Atom, Rule
 from corollary.lang.validate import validate
 
 _RULE = "a rule looks like: path(?x, ?y) :- edge(?x, ?y) ."
+PROGRAM_SUFFIXES = (".dl", ".srl")  # of the rule language, and of the SHACL Rules language
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,9 @@ class Program:
 
     Facts that belong to the rules, such as the axiomatic triples of RDFS, are `axioms`: they hold
     as long as the program states them, whatever data are deleted.
+
+    `declarations` name and type the columns of relations, and name files. They do not count when
+    programs are compared.
 
     >>> program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . edge(1, 2) .")
     >>> print(program, end="")
@@ -41,10 +47,13 @@ class Program:
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
     constraints: tuple[Rule, ...] = ()
     axioms: frozenset[Atom] = frozenset()
+    declarations: Declarations = NO_DECLARATIONS
 
     @classmethod
-    def parse(cls, text: str | Source) -> Program:
+    def parse(cls, text: str | Source, *, syntax: str = "dl") -> Program:
         """Parse a program; `InvalidProgram` reports all of its mistakes.
+
+        `syntax` is `dl`, the rule language, or `srl`, the SHACL Rules language of the W3C.
 
         >>> Program.parse("p(?x) :- q(?y) .")
         Traceback (most recent call last):
@@ -53,25 +62,60 @@ class Program:
         """
         require_type(text, (str, Source), "the text of a program", _RULE)
         source = text if isinstance(text, Source) else Source("<text>", text)
+        if syntax != "dl":
+            if syntax != "srl":
+                raise InvalidInput("E314", f"unknown syntax {syntax!r}", "choose dl or srl")
+            return cls._parse_srl(source, None, set())
         parser = Parser(source)
         statements = list(parser.statements())
         problems = parser.problems + validate(statements, Printer(parser.prefixes))
+        problems += validate_declarations(parser.declarations, statements)
         if problems:
             raise InvalidProgram(problems)
-        return cls._of(statements, parser.prefixes)
+        program = cls._of(statements, parser.prefixes)
+        return replace(program, declarations=Declarations.of(parser.declarations))
 
     @classmethod
     def load(cls, path: str | Path) -> Program:
-        """Parse a program file, which must have at least one rule or fact."""
-        require_type(path, (str, Path), "the path of a .dl file")
-        program = cls.parse(Source.read(path))
-        if not len(program):
+        """Parse a program file, which must have at least one rule or fact.
+
+        A `.srl` file is in the SHACL Rules language; all others are in the rule language.
+        """
+        require_type(path, (str, Path), "the path of a .dl or .srl file")
+        program = cls._load(Path(path), set())
+        if not len(program) and not program.declarations:
             raise InvalidInput(
                 "E303",
                 f"{path} holds no rule and no fact",
                 _RULE,
                 file=str(path),
             )
+        return program
+
+    @classmethod
+    def _load(cls, path: Path, loaded: set[Path]) -> Program:
+        loaded.add(path.resolve())
+        source = Source.read(path)
+        if path.suffix == ".srl":
+            return cls._parse_srl(source, path, loaded)
+        return cls.parse(source)
+
+    @classmethod
+    def _parse_srl(cls, source: Source, path: Path | None, loaded: set[Path]) -> Program:
+        """Parse a document of the SHACL Rules language, with the files that it imports."""
+        parser = SrlParser(source)
+        if path is not None:
+            parser.base = path.resolve().as_uri()
+        statements = list(parser.statements())
+        # A pattern of the data that rules derive (E126) would also be reported as a cycle.
+        whole = all(problem.code != "E126" for problem in parser.problems)
+        problems = parser.problems + validate(statements, Printer(parser.prefixes), whole=whole)
+        if problems:
+            raise InvalidProgram(problems)
+        program = cls._of(statements, parser.prefixes)
+        for file in parser.imports:
+            if file.resolve() not in loaded:
+                program = program | cls._load(file, loaded)
         return program
 
     @classmethod
@@ -121,7 +165,8 @@ class Program:
 
     def __str__(self) -> str:
         rules = (*self.rules, *self.constraints)
-        return Printer(self.prefixes).program(rules, self.facts, self.prefixes)
+        text = Printer(self.prefixes).program(rules, self.facts, self.prefixes)
+        return f"{self.declarations}{text}"
 
     def __len__(self) -> int:
         """The number of rules, facts and constraints."""
@@ -137,7 +182,8 @@ class Program:
             (*self.facts, *other.facts),
             {**self.prefixes, **other.prefixes},
         )
-        return replace(program, axioms=self.axioms | other.axioms)
+        declarations = self.declarations | other.declarations
+        return replace(program, axioms=self.axioms | other.axioms, declarations=declarations)
 
     def __sub__(self, other: Program) -> Program:
         """The rules and facts that the other program lacks."""
@@ -146,11 +192,12 @@ class Program:
             (fact for fact in self.facts if fact not in other),
             self.prefixes,
         )
-        return replace(program, axioms=self.axioms & frozenset(program.facts))
+        axioms = self.axioms & frozenset(program.facts)
+        return replace(program, axioms=axioms, declarations=self.declarations)
 
     def without_facts(self) -> Program:
         """The program without its facts."""
-        return Program(self.rules, (), self.prefixes, self.constraints)
+        return replace(self, facts=(), axioms=frozenset())
 
     def with_axioms(self, axioms: Iterable[Atom] | None = None) -> Program:
         """The program with these facts as axioms, by default all of its facts.
@@ -241,7 +288,8 @@ class Program:
     @cached_property
     def arities(self) -> Mapping[str, int]:
         """The arities of the plain relations."""
-        return {atom.relation: len(atom.terms) for atom in self._atoms() if atom.relation != TRIPLE}
+        used = {atom.relation: len(atom.terms) for atom in self._atoms() if atom.relation != TRIPLE}
+        return {**self.declarations.arities(), **used}
 
     @cached_property
     def has_triples(self) -> bool:

@@ -6,21 +6,20 @@ stratum are applied to all facts until a fixpoint. A substitution maps variables
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
 from corollary.lang import syntax
-from corollary.lang.functions import FUNCTIONS
+from corollary.lang.builtins import text_of_value
+from corollary.lang.operands import ordering
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
+from corollary.lang.reference_expressions import evaluated, holds
 from corollary.lang.syntax import Atom, Constant, Rule, Variable
-from corollary.lang.values import as_double, kind_of, literal_of, sum_of, value_of
+from corollary.lang.values import kind_of, literal_of, sum_of, value_of
 
 Substitution = dict[Variable, Constant]
-_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_COMPUTE = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
 def materialize(program: Program, facts: Iterable[Atom] = ()) -> set[Atom]:
@@ -53,11 +52,14 @@ def instances(rule: Rule, known: set[Atom]) -> list[Substitution]:
             found = join(found, literal, known)
         elif isinstance(literal, syntax.Aggregate):
             found = [s | g for g in groups(literal, known) for s in found if s | g == g | s]
+    for bind in rule.binds:
+        ways = [(s, evaluated(bind.expression, s)) for s in found]
+        found = [{**s, bind.variable: v} for s, v in ways if v and s.get(bind.variable, v) == v]
     for literal in rule.body:
         if isinstance(literal, syntax.Negation):
             found = [s for s in found if not join([s], literal.atom, known)]
         elif isinstance(literal, syntax.Filter):
-            found = [s for s in found if evaluate(literal.expression, s) is True]
+            found = [s for s in found if holds(literal.expression, s)]
     return found
 
 
@@ -92,59 +94,35 @@ def groups(aggregate: syntax.Aggregate, known: set[Atom]) -> Iterator[Substituti
     for key, rows in members.items():
         row: dict[Variable, Any] = dict(zip(aggregate.group, key, strict=True))
         for b in aggregate.bindings:
-            row[b.result] = combine(b.function, [s[b.argument] for s in rows])
+            terms = [s[b.argument] for s in rows]
+            terms = list(dict.fromkeys(terms)) if b.distinct else terms
+            row[b.result] = combine(b.function, terms, b.separator)
         if None not in row.values():
             yield row
 
 
-def combine(function: str, terms: list[Constant]) -> Constant | None:
+def combine(function: str, terms: list[Constant], separator: str = " ") -> Constant | None:
     """An aggregate function over the multiset of terms of one group; None: no value."""
-    if function == "count":
-        return literal_of(len(terms))
+    terms = sorted(terms, key=Printer().term)
+    match function:
+        case "count":
+            return literal_of(len(terms))
+        case "sample":
+            return terms[0]
+        case "group_concat":
+            if any(isinstance(t, syntax.BlankNode) for t in terms):
+                return None
+            return syntax.Literal(separator.join(map(text_of_value, terms)))
+        case "min" | "max":
+            keys: list[Any] = list(map(ordering, terms))
+            if None in keys or len({space for space, _ in keys}) > 1:
+                return None
+            best = min(keys) if function == "min" else max(keys)
+            return next(t for t, key in zip(terms, keys, strict=True) if key == best)
     values: list[Any] = list(map(value_of, terms))
-    kinds = set(map(kind_of, values))
-    if function in ("min", "max"):
-        if len(kinds) > 1 or None in kinds or any(v != v for v in values):  # v != v: not a number
-            return None
-        best = min(values) if function == "min" else max(values)
-        # Terms of equal value, such as 1 and 1.0: the first in the order of their text.
-        return min((t for t, v in zip(terms, values, strict=True) if v == best), key=Printer().term)
-    if kinds != {"number"}:
+    if set(map(kind_of, values)) != {"number"}:
         return None
     total = sum_of(values)
     if function == "avg":
         total = total / len(terms) if isinstance(total, float) else Fraction(total) / len(terms)
     return literal_of(total)
-
-
-def evaluate(expression: syntax.Expression, s: Substitution) -> Any:
-    """The value of an expression; None is an error, which makes a filter fail."""
-    if not isinstance(expression, syntax.Operation):
-        return value_of(s[expression] if isinstance(expression, Variable) else expression)
-    sign, arguments = expression.operator, expression.arguments
-    if sign in FUNCTIONS:
-        return FUNCTIONS[sign].call(*(s[t] if isinstance(t, Variable) else t for t in arguments))
-    values: list[Any] = [evaluate(argument, s) for argument in arguments]
-    if sign in ("&&", "||", "!"):  # errors do not decide
-        truths, decisive = [v if isinstance(v, bool) else None for v in values], sign != "&&"
-        found = decisive in truths or (None if None in truths else False)
-        return found if sign == "||" or found is None else not found
-    kinds = {kind_of(value) for value in values}
-    if kinds == {"number"} and any(isinstance(v, float) for v in values):
-        values = [as_double(v) for v in values]
-    if sign in ("=", "!="):
-        pairs = zip(arguments, values, strict=True)
-        if any(value is None and isinstance(part, syntax.Operation) for part, value in pairs):
-            return None
-        if kinds == {None}:  # IRIs and other terms without a value: the same term or not
-            values = [s[t] if isinstance(t, Variable) else t for t in arguments]
-        return (len(kinds) == 1 and values[0] == values[1]) == (sign == "=")
-    if len(kinds) > 1 or None in kinds:
-        return None
-    if sign in _COMPARE:
-        return bool(_COMPARE[sign](values[0], values[1]))
-    if kinds != {"number"} or (sign == "/" and values[1] == 0):
-        return None
-    if sign == "/" and not isinstance(values[0], float):
-        values[0] = Fraction(values[0])
-    return -values[0] if len(values) == 1 else _COMPUTE[sign](values[0], values[1])

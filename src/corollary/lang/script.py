@@ -98,16 +98,17 @@ class _ScriptParser(Parser):
         elif word in ("add", "remove"):
             self._advance()
             self._keyword("RULE")
-            rule = self.rule()
-            if not rule.body:
+            read = self.rules()
+            if not read[0].body:
                 self._fail(
                     "E101",
                     "expected a rule with a body, found a fact",
                     self._span(token.start, self._end),
                     "facts are changed by insert and delete",
                 )
-            rules.pop(rule, None)
-            rules[rule] = word == "add"
+            for rule in read:
+                rules.pop(rule, None)
+                rules[rule] = word == "add"
             self._accept(";")
         elif word == "commit":
             self._advance()

@@ -10,7 +10,7 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
     Aggregate,
     Atom,
-    Binding,
+    Bind,
     BodyLiteral,
     Expression,
     Filter,
@@ -58,6 +58,11 @@ def substituted_literal(part: BodyLiteral, values: Values) -> BodyLiteral:
             return Negation(substituted_atom(atom, values), part.span)
         case Filter(expression):
             return Filter(_expression(expression, values), part.span)
+        case Bind(expression, variable):
+            value, result = _expression(expression, values), values.get(variable, variable)
+            if isinstance(result, Variable):
+                return Bind(value, result, part.span)
+            return Filter(Operation("sameTerm", (value, result)), part.span)
         case Aggregate():
             raise AssertionError("rules with aggregates are not substituted")
 
@@ -66,7 +71,7 @@ def substituted_aggregate(aggregate: Aggregate, values: Values) -> Aggregate:
     """Substitute values for the group and the results of an aggregate."""
     group = {variable: values[variable] for variable in aggregate.group}
     bindings = [
-        Binding(b.function, group.get(b.argument, b.argument), values[b.result])  # type: ignore[arg-type]
+        replace(b, argument=group.get(b.argument, b.argument), result=values[b.result])  # type: ignore[arg-type]
         for b in aggregate.bindings
     ]
     return Aggregate(

@@ -15,6 +15,7 @@ from corollary.errors import Span
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+LANG_STRING = RDF + "langString"
 
 # Escapes in strings: the character that each letter after a backslash stands for.
 ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "\\": "\\"}
@@ -23,7 +24,7 @@ TRIPLE = "[]"  # not an identifier, so no plain relation has this name
 TRIPLES_NAME = "triples"  # the name of this relation in files and messages
 TRIPLE_COLUMNS = ("subject", "predicate", "object")  # of tables of triples
 FALSE = "false"  # the head of a constraint; a reserved word
-RESERVED = ("FILTER", "AGGREGATE", FALSE)  # words that no relation can have as its name
+RESERVED = ("FILTER", "BIND", "AGGREGATE", FALSE)  # words that no relation can have as its name
 LONGEST_NAME = 200  # bytes: a file system allows 255, and files have suffixes
 
 
@@ -98,9 +99,10 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator applied to expressions; `&&` and `||` take any number, `-` also one.
+    """An operator or a function (`functions`) applied to expressions.
 
-    A function (`functions`) is an operator that takes terms.
+    `&&` and `||` take any number, `+` and `-` also one; the first argument of `IN` and `NOT IN` is
+    compared with the others. A cast has the IRI of its datatype as its operator.
     """
 
     operator: str
@@ -123,12 +125,38 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class Bind:
+    """`BIND(expression AS ?variable)`: the variable is the term of the expression's value.
+
+    An error makes it false. If an atom binds the variable too, both must be the same term.
+    """
+
+    expression: Expression
+    variable: Variable
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def inputs(self) -> frozenset[Variable]:
+        """The variables that the expression reads."""
+        return frozenset(expression_variables(self.expression))
+
+    def variables(self) -> Iterator[Variable]:
+        """The variables of the expression, and the one that it binds."""
+        yield from expression_variables(self.expression)
+        yield self.variable
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
-    """`BIND function(argument) AS result` of an aggregate."""
+    """`BIND function(argument) AS result` of an aggregate.
+
+    With `distinct`, each term of a group counts once; `separator` is that of `group_concat`.
+    """
 
     function: str
     argument: Variable
     result: Variable
+    distinct: bool = False
+    separator: str = " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +209,9 @@ def name_problem(name: str) -> tuple[str, str] | None:
     return None
 
 
-BodyLiteral = Atom | Negation | Filter | Aggregate
+BodyLiteral = Atom | Negation | Filter | Bind | Aggregate
 
-AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg")
+AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg", "sample", "group_concat")
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,13 +257,20 @@ class Rule:
                     return ("NOT", *atom_key(atom))
                 case Filter(expression):
                     return ("FILTER", expression_key(expression))
+                case Bind(expression, variable):
+                    return ("BIND", expression_key(expression), term_key(variable))
                 case Aggregate(atoms, group, bindings):
                     return (
                         "AGGREGATE",
                         tuple(map(atom_key, atoms)),
                         tuple(map(term_key, group)),
                         tuple(
-                            (b.function, term_key(b.argument), term_key(b.result)) for b in bindings
+                            (
+                                (b.function, b.distinct, b.separator),
+                                term_key(b.argument),
+                                term_key(b.result),
+                            )
+                            for b in bindings
                         ),
                     )
 
@@ -269,13 +304,36 @@ class Rule:
                         yield atom, "aggregated"
 
     def bound_variables(self) -> frozenset[Variable]:
-        """The variables that positive atoms and aggregates bind."""
+        """The variables that positive atoms, aggregates and `BIND` bind."""
+        return self._in_atoms.union(bind.variable for bind in self.binds)
+
+    @cached_property
+    def _in_atoms(self) -> frozenset[Variable]:
         return frozenset(
             variable
             for literal in self.body
             if isinstance(literal, Atom | Aggregate)
             for variable in literal.variables()
         )
+
+    @cached_property
+    def binds(self) -> tuple[Bind, ...]:
+        """The `BIND`s of the body, each after those whose results it reads.
+
+        >>> from corollary.lang.program import Program
+        >>> text = "p(?z) :- BIND(?y * 2 AS ?z), BIND(?x + 1 AS ?y), q(?x) ."
+        >>> [bind.variable.name for bind in Program.parse(text).rules[0].binds]
+        ['y', 'z']
+        """
+        waiting = [literal for literal in self.body if isinstance(literal, Bind)]
+        if not waiting:
+            return ()
+        bound, ordered = self._in_atoms, list[Bind]()
+        while ready := [bind for bind in waiting if bind.inputs() <= bound]:
+            ordered += ready
+            bound = bound.union(bind.variable for bind in ready)
+            waiting = [bind for bind in waiting if bind not in ready]
+        return tuple(ordered)
 
 
 def expression_variables(expression: Expression) -> Iterator[Variable]:

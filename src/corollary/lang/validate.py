@@ -7,11 +7,11 @@ rule again, so valid programs do not pay for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal as OneOf
 
 from corollary.errors import Diagnostic, Source, Span, nearest
-from corollary.lang.functions import FUNCTIONS
+from corollary.lang.functions import FUNCTIONS, LAZY
 from corollary.lang.lexer import tokenize
+from corollary.lang.operands import kind_of
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Graph
 from corollary.lang.syntax import (
@@ -19,16 +19,17 @@ from corollary.lang.syntax import (
     TRIPLES_NAME,
     Aggregate,
     Atom,
+    Bind,
+    Constant,
     Expression,
     Filter,
-    Literal,
     Negation,
     Operation,
     Rule,
     Variable,
+    expression_variables,
     name_problem,
 )
-from corollary.lang.values import value_of
 
 
 def validate(
@@ -49,7 +50,7 @@ def validate(
         if rule.body:
             problems += _safety(rule)
             for literal in rule.body:
-                if isinstance(literal, Filter):
+                if isinstance(literal, Filter | Bind):
                     problems += _types(literal, rule)
         else:
             problems += _ground(rule)
@@ -102,7 +103,15 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
         for problem, variable in _aggregate(rule, aggregate):
             reported.add(variable)
             yield problem
-    uses = [(variable, "head") for variable in rule.head.variables()] + [
+    binds = [part for part in rule.body if isinstance(part, Bind)]
+    missing = [v for bind in binds for v in expression_variables(bind.expression) if v not in bound]
+    results = {bind.variable for bind in binds} - bound
+    # A result without a value misses inputs, unless the BINDs need each other.
+    missing = [variable for variable in missing if variable not in results] or missing
+    reported |= results.difference(missing)
+    uses = [(variable, "BIND") for variable in missing]
+    uses += [(variable, "head") for variable in rule.head.variables()]
+    uses += [
         (variable, "filter")
         for literal in rule.body
         if isinstance(literal, Filter)
@@ -116,7 +125,7 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "E202",
             f"?{variable.name} stands in the {where}, but in no positive atom of the body",
-            _locate(rule, variable, "FILTER" if where == "filter" else None),
+            _locate(rule, variable, {"filter": "FILTER", "BIND": "BIND"}.get(where)),
             f"did you mean ?{close}?" if close else "bind it with an atom such as p(?x)",
         )
 
@@ -156,40 +165,42 @@ def _aggregate(rule: Rule, aggregate: Aggregate) -> Iterator[tuple[Diagnostic, V
         yield mistake("E212", message, variable, None, hint)
 
 
-Type = OneOf["number", "string", "boolean", "term", "any"]
-_ORDERED = ("number", "string", "boolean")
+# "term": what has no order; "any": known only when the rule is evaluated.
+_UNORDERED = "term"
 
 
-def _types(filter_: Filter, rule: Rule) -> Iterator[Diagnostic]:
+def _types(part: Filter | Bind, rule: Rule) -> Iterator[Diagnostic]:
     problems: list[Diagnostic] = []
 
     def complain(operation: Operation, message: str) -> None:
-        problems.append(Diagnostic("E209", message, _span(rule, operation.span or filter_.span)))
+        problems.append(Diagnostic("E209", message, _span(rule, operation.span or part.span)))
 
-    def type_of(expression: Expression) -> Type:
+    def type_of(expression: Expression) -> str:
         if isinstance(expression, Variable):
             return "any"
         if not isinstance(expression, Operation):
             return _constant_type(expression)
         operator = expression.operator
-        if operator in FUNCTIONS:
-            return "boolean"
         types = [type_of(argument) for argument in expression.arguments]
+        if operator in FUNCTIONS or operator in LAZY:
+            is_test = operator in FUNCTIONS and FUNCTIONS[operator].is_test
+            return "boolean" if is_test else "any"
         known = [t for t in types if t != "any"]
         if operator in ("&&", "||", "!"):
             for t in known:
                 if t != "boolean":
                     complain(expression, f"'{operator}' takes conditions, not a {t}")
             return "boolean"
-        if operator in ("=", "!="):
+        if operator in ("=", "!=", "IN", "NOT IN"):
             return "boolean"
         if operator in ("<", "<=", ">", ">="):
             for t in known:
-                if t not in _ORDERED:
+                if t == _UNORDERED:
                     complain(
-                        expression, f"'{operator}' compares numbers, strings or booleans, not IRIs"
+                        expression,
+                        f"'{operator}' compares numbers, strings, booleans or times, not IRIs",
                     )
-            if len(set(known)) > 1 and all(t in _ORDERED for t in known):
+            if len(set(known)) > 1 and _UNORDERED not in known:
                 complain(expression, f"'{operator}' cannot compare a {known[0]} with a {known[1]}")
             return "boolean"
         for t in known:
@@ -197,30 +208,21 @@ def _types(filter_: Filter, rule: Rule) -> Iterator[Diagnostic]:
                 complain(expression, f"'{operator}' takes numbers, not a {t}")
         return "number"
 
-    if type_of(filter_.expression) not in ("boolean", "any"):
+    found = type_of(part.expression)
+    if isinstance(part, Filter) and found not in ("boolean", "any"):
         problems.append(
             Diagnostic(
                 "E209",
                 "a FILTER holds a condition that is true or false",
-                _span(rule, filter_.span),
+                _span(rule, part.span),
                 "compare with something: FILTER(?x > 1)",
             )
         )
     yield from problems
 
 
-def _constant_type(term: Expression) -> Type:
-    if isinstance(term, Literal):
-        match value_of(term):
-            case bool():
-                return "boolean"
-            case str():
-                return "string"
-            case None:
-                return "term"
-            case _:
-                return "number"
-    return "term"
+def _constant_type(term: Constant) -> str:
+    return kind_of(term) or _UNORDERED
 
 
 def _strata(rules: Sequence[Rule], printer: Printer) -> Iterator[Diagnostic]:

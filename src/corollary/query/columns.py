@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.terms import term_of, text_of
+from corollary.lang.builtins import AGGREGATES, arithmetic
+from corollary.lang.forms import Row
+from corollary.lang.operands import Fault, Value, literal_number, truth
 from corollary.lang.syntax import XSD, Constant
 from corollary.lang.xsd import DECIMAL, DOUBLE, FLOAT, INTEGER, INTEGERS
-from corollary.query.expressions import Expression, Row
-from corollary.query.functions import AGGREGATES, arithmetic
+from corollary.query.expressions import Expression
 from corollary.query.plan import Call, Kind
-from corollary.query.values import Fault, Value, literal_number, sort_key, text, truth
+from corollary.query.values import sort_key, text
 
 Ids = npt.NDArray[np.int64]
 

@@ -77,6 +77,8 @@ class DuckDBRunner(ABC, Generic[S]):
         self._stamps: dict[Hashable, Hashable] = {}  # of the loaded tables
         self._raised: list[CorollaryError] = []  # by functions; DuckDB passes on only their text
         self._refreshed_stamp: tuple[Hashable, ...] = ()
+        self.limit_rows: int | None = None
+        """The most rows of a result; a query with more is stopped and fails."""
         self._connection = self._connect()
 
     @property
@@ -207,7 +209,7 @@ class DuckDBRunner(ABC, Generic[S]):
         batches, and each is charged to the memory budget.
         """
         database = self._connection.duckdb
-        if self._budget.limit is None:
+        if self._budget.limit is None and self.limit_rows is None:
             return self._run(lambda: database.sql(sql).to_arrow_table())
         return self._run(lambda: self._fetch_batches(database.sql(sql)))
 
@@ -218,6 +220,7 @@ class DuckDBRunner(ABC, Generic[S]):
             rows = 0
             for batch in reader:
                 rows += batch.num_rows
+                refuse_rows(rows, self.limit_rows)
                 if rows > _LARGE:
                     self._budget.reserve(batch.nbytes, f"an answer of at least {rows:,} rows")
                 batches.append(batch)
@@ -294,6 +297,20 @@ class Database(DuckDBRunner[TripleSource]):
         if not len(rows):
             return {n: np.zeros(0, np.uint32) for n in names}
         return {n: rows[:, place] for place, n in enumerate(names)}
+
+
+def refuse_rows(rows: int, limit: int | None) -> None:
+    """Fail if an answer has more rows than the limit.
+
+    >>> refuse_rows(10, None), refuse_rows(10, 10)
+    (None, None)
+    """
+    if limit is not None and rows > limit:
+        raise OperationFailed(
+            "E607",
+            f"the answer has more than {limit:,} rows",
+            "narrow the query, or ask for a part of the answer with LIMIT and OFFSET",
+        )
 
 
 def _register(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from corollary.query.parse import Parsed, parse
 from corollary.query.plan import Column, Plan
 from corollary.query.relations import Terms
 from corollary.query.results import Solutions, TripleTable
+from corollary.query.syntax.algebra import Node
 from corollary.query.translate import translate
 
 if TYPE_CHECKING:
@@ -90,10 +92,32 @@ class QueryEngine(Planner):
         self._runner = runner
 
     def query(
-        self, text: str, prefixes: Mapping[str, str], name: str = "<query>"
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        name: str = "<query>",
+        limit_rows: int | None = None,
     ) -> Solutions | TripleTable | bool:
         """Answer a query: a table, or for ASK, whether there is a solution."""
-        return self.answer(self.plan(text, prefixes, name))
+        plan = self.plan(text, prefixes, name)
+        self._runner.limit_rows = limit_rows
+        try:
+            return self.answer(plan)
+        finally:
+            self._runner.limit_rows = None
+
+    def solutions(self, parsed: Parsed, pattern: Node, variables: Sequence[str]) -> Solutions:
+        """The solutions of a pattern of an update, which is translated anew each time."""
+        self._target.refresh()
+        self._plan_count += 1
+        algebra = Node("SELECT", p=pattern, variables=list(variables), dataset=None)
+        plan = self._translate(replace(parsed, algebra=algebra), self._plan_count)
+        try:
+            found = self.answer(plan)
+        finally:
+            self._target.forget(plan)
+        assert isinstance(found, Solutions), "SELECT has solutions"
+        return found
 
     def answer(self, plan: Plan) -> Solutions | TripleTable | bool:
         """Run a plan."""
@@ -123,11 +147,14 @@ _SCHEMA = pa.schema([(name, pa.large_string()) for name in TRIPLE_COLUMNS])
 
 
 def construct(
-    template: Sequence[Sequence[str | Constant]], columns: Mapping[str, pa.Array], rows: int
+    template: Sequence[Sequence[str | Constant]],
+    columns: Mapping[str, pa.Array],
+    rows: int,
+    scope: str = "",
 ) -> TripleTable:
     """Instantiate a CONSTRUCT template per solution and drop ill-formed triples.
 
-    A blank node of the template is fresh per solution.
+    A blank node of the template is fresh per solution; its label begins with `scope`.
 
     >>> from corollary.lang.syntax import IRI
     >>> name = pa.array(['"a"', None], pa.large_string())
@@ -144,7 +171,7 @@ def construct(
             if not isinstance(term, str):
                 places.append(pa.repeat(pa.scalar(text_of(term), pa.large_string()), rows))
             elif term.startswith("_:"):
-                label = labels.setdefault(term, f"_:{'x' * (len(labels) + 1)}")
+                label = labels.setdefault(term, f"_:{scope}{'x' * (len(labels) + 1)}")
                 prefix = pa.scalar(label, pa.large_string())
                 places.append(
                     pc.binary_join_element_wise(prefix, numbers, pa.scalar("", pa.large_string()))

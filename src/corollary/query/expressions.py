@@ -6,33 +6,30 @@ evaluates, and the row number of the solution if BNODE needs it. `None` is unbou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 
 from corollary.errors import InvalidInput
+from corollary.lang import builtins, forms
+from corollary.lang.forms import Function, Row, input_at
+from corollary.lang.iris import resolve
+from corollary.lang.operands import Value, number, truth
 from corollary.lang.syntax import IRI, BlankNode, Constant, Literal, Variable
 from corollary.lang.xsd import DATE_TIME
-from corollary.query import functions
 from corollary.query.syntax.algebra import Expr, Node
-from corollary.query.syntax.terms import resolve
-from corollary.query.values import (
-    ConstantSet,
-    Fault,
-    Value,
-    disjunction,
-    equal,
-    less,
-    number,
-    truth,
-)
 
-Row = Sequence[Value | None]
-Function = Callable[[Row], Value]
 Input = str | Node  # the name of a variable, an EXISTS, or ROW
 
 ROW = "\0row"  # the row number as an input; no variable has this name
+# Functions whose value differs from call to call.
+VOLATILE: dict[str, Callable[[], Value]] = {
+    "RAND": random.random,
+    "UUID": lambda: IRI(f"urn:uuid:{uuid.uuid4()}"),
+    "STRUUID": lambda: str(uuid.uuid4()),
+}
 
 
 @dataclass
@@ -93,7 +90,7 @@ def _side(node: Expr, into: Expression) -> int | Constant | None:
 
 def _compile(node: Expr, into: Expression) -> Function:
     if isinstance(node, Variable):
-        return _input(into.place(node.name))
+        return input_at(into.place(node.name))
     if isinstance(node, Node):
         if node.name == "Call":
             special = _LAZY.get(node.function, _call)
@@ -103,35 +100,17 @@ def _compile(node: Expr, into: Expression) -> Function:
     return lambda row: value
 
 
-def _input(place: int) -> Function:
-    def value(row: Row) -> Value:
-        cell = row[place]
-        if cell is None:
-            raise Fault
-        return cell
-
-    return value
-
-
 def _call(node: Node, into: Expression) -> Function:
     name = node.function
-    if name in functions.VOLATILE:
+    if name in VOLATILE:
         into.volatile = True
-        volatile = functions.VOLATILE[name]
+        volatile = VOLATILE[name]
         return lambda row: volatile()
-    function = functions.FUNCTIONS[name]
-    arguments = [_compile(part, into) for part in node.args]
-    if len(arguments) == 1:
-        only = arguments[0]
-        return lambda row: function(only(row))
-    if len(arguments) == 2:
-        first, second = arguments
-        return lambda row: function(first(row), second(row))
-    return lambda row: function(*(argument(row) for argument in arguments))
+    return forms.call(builtins.FUNCTIONS[name], [_compile(part, into) for part in node.args])
 
 
 def _cast(node: Node, into: Expression) -> Function:
-    cast = functions.CASTS.get(node.iri.value)
+    cast = builtins.CASTS.get(node.iri.value)
     if cast is None or len(node.args) != 1:
         raise InvalidInput(
             "E561",
@@ -143,18 +122,11 @@ def _cast(node: Node, into: Expression) -> Function:
 
 
 def _or(node: Node, into: Expression) -> Function:
-    tests = [_condition(part, into) for part in node.args]
-    return lambda row: disjunction(tests, row)
+    return forms.any_of([_compile(part, into) for part in node.args])
 
 
 def _and(node: Node, into: Expression) -> Function:
-    tests = [_condition(part, into, negated=True) for part in node.args]
-    return lambda row: not disjunction(tests, row)
-
-
-def _condition(node: Expr, into: Expression, *, negated: bool = False) -> Callable[[Row], bool]:
-    function = _compile(node, into)
-    return (lambda row: not truth(function(row))) if negated else (lambda row: truth(function(row)))
+    return forms.all_of([_compile(part, into) for part in node.args])
 
 
 def _unary(function: Callable[[Value], Value]) -> Callable[[Node, Expression], Function]:
@@ -172,45 +144,21 @@ def _arithmetic(node: Node, into: Expression) -> Function:
     def value(row: Row) -> Value:
         total = first(row)
         for sign, operand in rest:
-            total = functions.arithmetic(sign, total, operand(row))
+            total = builtins.arithmetic(sign, total, operand(row))
         return total
 
     return value
 
 
-COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
-    "=": equal,
-    "!=": lambda one, two: not equal(one, two),
-    "<": less,
-    ">": lambda one, two: less(two, one),
-    "<=": lambda one, two: less(one, two) or equal(one, two),
-    ">=": lambda one, two: less(two, one) or equal(one, two),
-}
-
-
 def _compare(node: Node, into: Expression) -> Function:
-    compare = COMPARISONS[node.op]
-    one, two = _compile(node.left, into), _compile(node.right, into)
-    return lambda row: compare(one(row), two(row))
+    sides = [_compile(node.left, into), _compile(node.right, into)]
+    return forms.call(forms.COMPARISONS[node.op], sides)
 
 
 def _in(node: Node, into: Expression) -> Function:
-    left = _compile(node.left, into)
-    constants = ConstantSet([part for part in node.options if isinstance(part, IRI | Literal)])
+    constants = [part for part in node.options if isinstance(part, IRI | Literal)]
     others = [_compile(part, into) for part in node.options if not isinstance(part, IRI | Literal)]
-
-    def is_member(row: Row) -> bool:
-        value = left(row)
-        if not others:
-            return constants.include(value)
-        tests = [partial(_equals, value, other) for other in others]
-        return disjunction([lambda _: constants.include(value), *tests], row)
-
-    return (lambda row: not is_member(row)) if node.negated else is_member
-
-
-def _equals(value: Value, other: Function, row: Row) -> bool:
-    return equal(value, other(row))
+    return forms.member(_compile(node.left, into), constants, others, negated=node.negated)
 
 
 def _bound(node: Node, into: Expression) -> Function:
@@ -219,22 +167,11 @@ def _bound(node: Node, into: Expression) -> Function:
 
 
 def _if(node: Node, into: Expression) -> Function:
-    condition, yes, no = (_compile(part, into) for part in node.args)
-    return lambda row: yes(row) if truth(condition(row)) else no(row)
+    return forms.choose(*(_compile(part, into) for part in node.args))
 
 
 def _coalesce(node: Node, into: Expression) -> Function:
-    parts = [_compile(part, into) for part in node.args]
-
-    def value(row: Row) -> Value:
-        for part in parts:
-            try:
-                return part(row)
-            except Fault:
-                pass
-        raise Fault
-
-    return value
+    return forms.first_value([_compile(part, into) for part in node.args])
 
 
 def _now(node: Node, into: Expression) -> Function:
@@ -249,7 +186,7 @@ def _iri(node: Node, into: Expression) -> Function:
         argument_value = argument(row)
         if isinstance(argument_value, IRI):
             return argument_value
-        return IRI(resolve(base, functions.simple(argument_value)))
+        return IRI(resolve(base, builtins.simple(argument_value)))
 
     return value
 
@@ -257,12 +194,12 @@ def _iri(node: Node, into: Expression) -> Function:
 def _bnode(node: Node, into: Expression) -> Function:
     into.volatile = True
     if not node.args:
-        struuid = functions.VOLATILE["STRUUID"]
+        struuid = VOLATILE["STRUUID"]
         return lambda row: BlankNode(f"b{str(struuid()).replace('-', '')}")
     argument, place = _compile(node.args[0], into), into.place(ROW)
 
     def value(row: Row) -> Value:
-        label = functions.simple(argument(row)).encode().hex()
+        label = builtins.simple(argument(row)).encode().hex()
         return BlankNode(f"b{row[place]}x{label}")
 
     return value
@@ -272,13 +209,13 @@ _OPERATORS: dict[str, Callable[[Node, Expression], Function]] = {
     "Or": _or,
     "And": _and,
     "Not": _unary(lambda value: not truth(value)),
-    "Negate": _unary(functions.negate),
+    "Negate": _unary(builtins.negate),
     "Plus": _unary(number),
     "Arithmetic": _arithmetic,
     "Compare": _compare,
     "In": _in,
     "Bound": _bound,
-    "Exists": lambda node, into: _input(into.place(node)),
+    "Exists": lambda node, into: input_at(into.place(node)),
     "Cast": _cast,
 }
 # Functions that evaluate arguments lazily, or depend on more than their arguments.

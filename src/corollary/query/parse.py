@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from corollary.errors import Diagnostic, InvalidInput, InvalidProgram, Source, Span
 from corollary.query.syntax.algebra import Node
 from corollary.query.syntax.queries import QueryParser
 from corollary.query.syntax.tokens import Mistake, expand
+from corollary.query.syntax.updates import UpdateParser
+
+T = TypeVar("T")
 
 _NAME = "<query>"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -30,22 +34,40 @@ def parse(text: str, prefixes: Mapping[str, str], name: str = _NAME) -> Parsed:
     >>> parse("ASK { ?s ?p ?o }", {}).algebra.name
     'ASK'
     """
-    return _parse(text, prefixes, name)
+    return _read(text, name, lambda source, expanded: _query(source, expanded, prefixes))
 
 
 def check_syntax(text: str, name: str = _NAME) -> None:
     """Raise if a query is invalid whatever prefixes are declared outside it."""
-    _parse(text, None, name)
+    _read(text, name, lambda source, expanded: _query(source, expanded, None))
 
 
-def _parse(text: str, prefixes: Mapping[str, str] | None, name: str) -> Parsed:
+def _query(source: Source, expanded: str, prefixes: Mapping[str, str] | None) -> Parsed:
+    parser = QueryParser(expanded, prefixes)
+    return Parsed(source, parser.query(), parser.base)
+
+
+def parse_update(text: str, prefixes: Mapping[str, str], name: str = "<update>") -> list[Parsed]:
+    """Parse an update request to its operations; see `query.syntax.updates`.
+
+    >>> [one.algebra.name for one in parse_update("CLEAR ALL ; INSERT DATA { <a> <b> 1 }", {})]
+    ['Clear', 'InsertData']
+    """
+
+    def operations(source: Source, expanded: str) -> list[Parsed]:
+        parser = UpdateParser(expanded, prefixes)
+        return [Parsed(source, operation, parser.base) for operation in parser.request()]
+
+    return _read(text, name, operations)
+
+
+def _read(text: str, name: str, read: Callable[[Source, str], T]) -> T:
     source = Source(name, text)
     expanded = None
     try:
         _check_characters(text)
         expanded = expand(text)
-        parser = QueryParser(expanded.text, prefixes)
-        return Parsed(source, parser.query(), parser.base)
+        return read(source, expanded.text)
     except Mistake as error:
         start, end = error.span if expanded is None else expanded.span(*error.span)
         raise error_at(source, error.code, error.message, (start, end), error.hint) from None

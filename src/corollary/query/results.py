@@ -12,9 +12,9 @@ import pyarrow as pa
 from corollary.core.html import SHOWN, html_table, left_out
 from corollary.core.terms import term_of
 from corollary.core.trivial import is_trivial_triple
+from corollary.files.native import column_type, native_values
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import Constant
-from corollary.query.native import native_values
+from corollary.lang.syntax import IRI, BlankNode, Constant
 from corollary.rdf.rdflib_terms import graph_of, rdflib_rows, require, require_rdflib
 
 if TYPE_CHECKING:
@@ -55,48 +55,37 @@ class Answer:
                     terms[text] = term_of(text)
             yield tuple(terms[text] for text in row)
 
-    def to_arrow(self) -> pa.Table:
-        """The table."""
-        return self.table
+    @cached_property
+    def _native(self) -> pa.Table:
+        """The table with native types, column by column."""
+        columns = map(_native_column, self.table.columns)
+        return pa.table(list(columns), names=self.table.column_names)
+
+    def to_arrow(self, *, native: bool = False) -> pa.Table:
+        """The table; with `native`, columns whose literals have one type have this type.
+
+        Columns without literals have IRIs as plain text, and mixed columns stay as they are.
+
+        >>> Answer(pa.table({"x": ['"a"', None]})).to_arrow(native=True).to_pylist()
+        [{'x': 'a'}, {'x': None}]
+        """
+        return self._native if native else self.table
 
     def to_pandas(self, *, native: bool = False) -> Any:
-        """The table as a pandas frame; with `native`, of Python values instead of texts.
-
-        >>> Answer(pa.table({"x": ['"1"^^<http://www.w3.org/2001/XMLSchema#integer>']})).to_pandas(
-        ...     native=True
-        ... )["x"].tolist()
-        [1]
-        """
-        pandas = require("pandas", "pandas")
-        return pandas.DataFrame(self._native()) if native else self.table.to_pandas()
+        """The table as a pandas frame; `native` as in `to_arrow`."""
+        require("pandas", "pandas")
+        return self.to_arrow(native=native).to_pandas()
 
     def to_polars(self, *, native: bool = False) -> pl.DataFrame:
-        """The table as a Polars frame; with `native`, of Python values.
-
-        A column with values of several types, which Polars does not have, keeps their texts.
-        """
+        """The table as a Polars frame; `native` as in `to_arrow`."""
         polars = require("polars", "polars")
-        if native:
-            columns = {name: _of_one_type(column) for name, column in self._native().items()}
-            frame = polars.DataFrame(columns, strict=False)
-        else:
-            frame = polars.from_arrow(self.table)
+        frame = polars.from_arrow(self.to_arrow(native=native))
         assert isinstance(frame, polars.DataFrame), "a table becomes a frame"
         return frame  # type: ignore[no-any-return]
 
     def to_pylist(self, *, native: bool = False) -> list[dict[str, Any]]:
-        """The rows as dictionaries of texts; with `native`, of Python values.
-
-        >>> Answer(pa.table({"x": ["<urn:a>", None]})).to_pylist(native=True)
-        [{'x': 'urn:a'}, {'x': None}]
-        """
-        rows: list[dict[str, Any]] = self.table.to_pylist()
-        if native:
-            columns = self._native()
-            names = list(columns)
-            return [
-                dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ]
+        """The rows as dictionaries of texts; `native` as in `to_arrow`."""
+        rows: list[dict[str, Any]] = self.to_arrow(native=native).to_pylist()
         return rows
 
     def serialize(self, format: str = "csv") -> str | bytes:
@@ -132,17 +121,14 @@ class Answer:
     def _is_trivial(self, row: tuple[Constant | None, ...]) -> bool:
         return False
 
-    def _native(self) -> dict[str, list[Any]]:
-        columns = zip(self.table.column_names, self.table.columns, strict=True)
-        return {name: native_values(column) for name, column in columns}
 
-
-def _of_one_type(values: list[Any]) -> list[Any]:
-    """Keep values of one type, and of numbers; otherwise convert all to text."""
-    kinds = {type(value) for value in values} - {type(None)}
-    if len(kinds) <= 1 or kinds <= {int, float}:
-        return values
-    return [None if value is None else str(value) for value in values]
+def _native_column(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    encoded = column.combine_chunks().dictionary_encode()
+    terms = [term_of(text) for text in encoded.dictionary.to_pylist()]
+    named = all(isinstance(term, IRI | BlankNode) for term in terms)
+    kind = "iri" if terms and named else column_type(terms)
+    values = None if kind is None else native_values(terms, kind)
+    return column if values is None else values.take(encoded.indices)
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,17 @@ from corollary.core.dictionary import Ids
 from corollary.core.partial import PartialDictionary
 from corollary.core.terms import term_of, text_of
 from corollary.errors import CorollaryError
+from corollary.lang.builtins import AGGREGATES
+from corollary.lang.operands import Fault, Value
 from corollary.lang.syntax import TRIPLE_COLUMNS, Constant
 from corollary.query.columns import RESULTS, require_bound
 from corollary.query.dialect import Dialect, HybridSparkDialect, SparkDialect, answers_name
 from corollary.query.engine import Planner
-from corollary.query.functions import AGGREGATES
 from corollary.query.hybrid import Pattern, answer_patterns, trees
 from corollary.query.parse import Parsed
 from corollary.query.plan import Call, Closure, Plan
 from corollary.query.translate import order_by, translate
-from corollary.query.values import Fault, Value, text
+from corollary.query.values import text
 
 _CHECKPOINT_ROUNDS = 5  # rounds of a closure between two lineage cuts
 Frame = Any  # a Spark DataFrame

@@ -27,6 +27,7 @@ from corollary.lang.syntax import (
     TRIPLE,
     Aggregate,
     Atom,
+    Bind,
     BodyLiteral,
     Constant,
     Filter,
@@ -101,11 +102,11 @@ def without_equality(program: Program) -> tuple[Rule, ...]:
         )
     left = [rule for rule in (*program.rules, *program.constraints) if rule not in known]
     for rule in left:
-        if any(isinstance(part, Negation | Aggregate) for part in rule.body):
+        if any(isinstance(part, Negation | Aggregate | Bind) for part in rule.body):
             text = Printer(program.prefixes).rule(rule)
             raise InvalidInput(
                 "E312",
-                f"terms cannot be replaced by representatives under NOT or AGGREGATE: {text}",
+                f"terms cannot be replaced by representatives under NOT, AGGREGATE or BIND: {text}",
                 "use equality by rules",
             )
     if not any(atom.relation == _SAME for rule in left for atom, _ in rule.atoms()):

@@ -131,7 +131,9 @@ class AdaptiveReasoner(DelegatingReasoner[F, "TupleReasoner[F] | SpecializedReas
             return False
         if not (is_bulk or isinstance(inner, SpecializedReasoner)) and is_supported(program.rules):
             return False
-        if self._fits_tuples(program, inner.explicit, changes):
+        # The index begins with the old rules, which must be supported as well as the new ones.
+        is_old_supported = program is inner.program or is_supported(inner.program.rules)
+        if is_old_supported and self._fits_tuples(program, inner.explicit, changes):
             self._index()
         elif isinstance(inner, SpecializedReasoner) or size <= len(inner.explicit):
             self._specialize()

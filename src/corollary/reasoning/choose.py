@@ -7,6 +7,7 @@ from typing import Any
 
 from corollary.algorithms.reasoner import Options, Reasoner
 from corollary.core.engine import Engine, F
+from corollary.core.notices import note_growth
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
 from corollary.reasoning.hybrid import make_hybrid
@@ -40,6 +41,7 @@ def choose_reasoner(
     RepresentativeReasoner
     SpecializedHybridReasoner
     """
+    note_growth(program)
     chosen: Options[F] = Options(**options)
     if mode == "hybrid":
         return make_hybrid(

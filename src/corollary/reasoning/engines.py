@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine
 from corollary.core.tables import Tables, encode, joined, narrow
 from corollary.errors import OperationFailed
-from corollary.files.facts import Table
+from corollary.files.tables import Table
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE
@@ -27,8 +27,12 @@ def make_engine(
     threads: int = 1,
     limit_memory: int | None = None,
     limit_facts: int | None = None,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
 ) -> Engine[Any]:
     """Create an engine; imports no other engine.
+
+    `master` and `config` say where Spark runs, and its settings.
 
     >>> type(make_engine("columnar", Dictionary())).__name__
     'ColumnarEngine'
@@ -44,7 +48,9 @@ def make_engine(
             ) from None
         from corollary.engines.columnar.engine import ColumnarEngine
 
-        return SparkEngine(dictionary, ColumnarEngine)
+        return SparkEngine(
+            dictionary, ColumnarEngine, master=master or "local[*]", config=config or {}
+        )
     from corollary.engines.columnar.engine import ColumnarEngine
 
     return ColumnarEngine(

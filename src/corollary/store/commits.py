@@ -70,6 +70,7 @@ class Commit:
     oldest: int = 0  # the oldest readable version
     settled: int = 0  # the last version without tombstones; earlier deletions are unknown
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    declarations: str = ""  # of the names and types of columns, as text
     statistics: Statistics = field(default_factory=Statistics)
     format: int = FORMAT
 
@@ -78,6 +79,26 @@ class Commit:
         """When the version was committed, in UTC."""
         moment = datetime.fromtimestamp(self.milliseconds / 1000, UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def summary(self) -> dict[str, Any]:
+        """The commit as the log shows it, for JSON."""
+        statistics = self.statistics
+        return {
+            "version": self.version,
+            "time": self.time,
+            "author": self.author,
+            "kind": self.kind,
+            "message": self.message,
+            "inserted": statistics.inserted,
+            "deleted": statistics.deleted,
+            "explicit": statistics.explicit,
+            "facts": statistics.facts,
+            "rules": self.rules,
+            "algorithm": statistics.algorithm,
+            "engine": statistics.engine,
+            "seconds": round(sum(statistics.seconds.values()), 6),
+            "batch": self.batch,
+        }
 
     def info(self) -> dict[str, Any]:
         """The metadata of the Delta commit, in the current format."""

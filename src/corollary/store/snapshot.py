@@ -52,7 +52,8 @@ class Snapshot:
         """The rules, constraints and axioms, with the prefixes of the data."""
         commit = self.commit
         stored = programs.read(self.store.rules, commit.program, commit.rules + commit.axioms)
-        return replace(stored, prefixes=dict(commit.prefixes))
+        declarations = Program.parse(commit.declarations).declarations
+        return replace(stored, prefixes=dict(commit.prefixes), declarations=declarations)
 
     @cached_property
     def fact_data(self) -> list[DataFile]:

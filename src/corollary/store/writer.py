@@ -34,6 +34,7 @@ class CommitFields(TypedDict, total=False):
 
     asserted: Sequence[str]
     prefixes: Mapping[str, str]
+    declarations: str
     mode: str
     equality: str
     materialize: Sequence[str]
@@ -176,6 +177,7 @@ class Writer:
         if program is not None:
             changed |= {
                 "prefixes": program.prefixes,
+                "declarations": str(program.declarations.columns_only()),
                 "program": programs.write(self.store.rules, program),
                 "rules": len(program.rules) + len(program.constraints),
                 "axioms": len(program.axioms),

@@ -29,6 +29,8 @@ def link(
     if any(a < 0 or a in bound for a in arguments):
         return None
     for condition in conditions:
+        if condition.target is not None:
+            continue
         match condition.expression:
             case ("sameValue", (int() as one, int() as two)):
                 for known, free in ((one, two), (two, one)):

@@ -77,6 +77,24 @@ class ColumnarEngine:
         self.space = Space(dictionary, Budget(limit_memory, limit_facts), self.workers)
         self._indexes = RuleIndexes()
 
+    def with_dictionary(self, dictionary: Dictionary) -> ColumnarEngine:
+        """Create an engine with the settings of this one, for a copy of its dictionary.
+
+        Keys of wide facts mean the same in both.
+
+        >>> ColumnarEngine(Dictionary(), threads=2).with_dictionary(Dictionary()).workers.threads
+        2
+        """
+        budget = self.space.budget
+        engine = ColumnarEngine(
+            dictionary,
+            threads=self.workers.threads,
+            limit_memory=budget.limit,
+            limit_facts=budget.facts,
+        )
+        engine.space.packing = self.space.packing
+        return engine
+
     def facts(self, tables: Mapping[Predicate, Ids]) -> ColumnarFacts:
         """Create a set of facts from rows."""
         return ColumnarFacts(
@@ -448,14 +466,14 @@ class ColumnarEngine:
         distinct, first = np.unique(keys[order], return_index=True)
         groups = np.searchsorted(distinct, keys[order])
         results = [columns[v][order][first] for v in grouping.group]
-        for function, variable in grouping.functions:
-            ids = columns[variable][order]
+        for function in grouping.functions:
+            ids = columns[function.variable][order]
             results.append(aggregate(function, ids, groups, len(distinct), self.dictionary))
         valid = np.ones(len(distinct), bool)
         for column in results[len(grouping.group) :]:
             valid &= column != NO_VALUE
         if not valid.all():
-            names = ", ".join(function for function, _ in grouping.functions)
+            names = ", ".join(function.name for function in grouping.functions)
             note("W104", int((~valid).sum()), detail=names)
         relation = self.space.of_columns([c[valid] for c in results], int(valid.sum()))
         return JoinAtom(grouping.outer, relation)

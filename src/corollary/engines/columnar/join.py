@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.calls import computed
 from corollary.core.compile import Argument, Condition, constant_id
 from corollary.core.dictionary import Ids
 from corollary.core.expressions import holds
@@ -163,7 +164,8 @@ class _Pipeline:
         self.share = max(1, len(atoms) // _LONG)
         self.shared: list[frozenset[int]] = []
         if self.checks:
-            binding = frozenset[int]().union(*(atom.variables() for atom in atoms))
+            binding = frozenset(c.target for c in body.conditions if c.target is not None)
+            binding = binding.union(*(atom.variables() for atom in atoms))
             # A check runs once the variables that it shares with the atoms are bound.
             self.shared = [source.variables() & binding for source, _ in self.checks]
 
@@ -257,7 +259,7 @@ class _Pipeline:
             wanted |= self.atoms[at].variables()
         for condition in self.conditions:
             if not bound.issuperset(condition.variables):
-                wanted.update(condition.variables)
+                wanted.update(condition.all_variables)
         for shared in self.shared:
             if not bound >= shared:
                 wanted |= shared
@@ -290,12 +292,29 @@ class _Pipeline:
             variables = set(condition.variables)
             if table.rows and variables <= bound and (start or not variables <= before):
                 columns = {v: table.columns[v] for v in variables}
+                if condition.target is not None:
+                    table = self._computed(condition.target, condition, columns, table)
+                    bound.add(condition.target)
+                    continue
                 mask = holds(condition.expression, columns, table.rows, self.space.dictionary)
                 table = table.filtered(mask)
         for (source, wanted), shared in zip(self.checks, self.shared, strict=True):
             if table.rows and shared <= bound and (start or not shared <= before):
                 table = table.filtered((matches(source, table, self.space) > 0) == wanted)
         return table
+
+    def _computed(
+        self, target: int, condition: Condition, columns: dict[int, Ids], table: Table
+    ) -> Table:
+        """Bind a variable to the value of an expression, or compare it if it is bound."""
+        values, valid = computed(condition.expression, columns, table.rows, self.space.dictionary)
+        known = table.columns.get(target)
+        if known is not None:
+            return table.filtered(valid & (known == values))
+        result = table.filtered(valid)
+        result = Table(result.rows, dict(result.columns), result.weights)
+        result.columns[target] = values if result.rows == len(values) else values[valid]
+        return result
 
 
 def matches(source: JoinAtom, table: Table, space: Space) -> Counts | npt.NDArray[np.bool_]:

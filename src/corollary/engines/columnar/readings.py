@@ -41,7 +41,11 @@ Job = tuple[CompiledRule, Reading]
 def independent(rule: CompiledRule) -> bool:
     """Test whether the rule may run in parallel with others: it assigns no row or term numbers."""
     patterns = (rule.head, *rule.body, *rule.negated)
-    return not rule.groupings and all(not p.wide and len(p.arguments) <= 2 for p in patterns)
+    return (
+        not rule.groupings
+        and all(not p.wide and len(p.arguments) <= 2 for p in patterns)
+        and not rule.computes
+    )
 
 
 def split(job: Job, parts: int) -> list[Job]:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.aggregates import NO_VALUE, aggregate
-from corollary.core.compile import CompiledRule, Grouping, Pattern
+from corollary.core.compile import AggregateFunction, CompiledRule, Grouping, Pattern
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.ids import in_order
 from corollary.core.notices import Notices, gathering, note
@@ -38,8 +38,6 @@ from corollary.engines.spark.packing import (
 from corollary.engines.spark.plan import DRIVER
 from corollary.engines.spark.task import Batches, Numbers
 from corollary.lang.stratify import Predicate
-
-Function = tuple[str, int]  # name, and the aggregated variable
 
 INSTANCES = Predicate("INSTANCES")
 _VALUES: Key = (NONE, 0, NONE, 1)  # terms whose values the functions need
@@ -92,10 +90,11 @@ def _in_tasks(
 Counted = tuple[Ids, Ids, Numbers]  # groups, values, and how often each group has each value
 
 
-def _counted(rows: Ids, group: Sequence[int], function: Function) -> Counted:
-    """Count the values of each group; a count function has the single value 0."""
-    name, variable = function
-    values = rows[:, [variable]] if name != "count" else np.zeros((len(rows), 1), np.uint32)
+def _counted(rows: Ids, group: Sequence[int], function: AggregateFunction) -> Counted:
+    """Count the values of each group; a function that counts rows has the single value 0."""
+    values = rows[:, [function.variable]]
+    if function.counts_rows:
+        values = np.zeros((len(rows), 1), np.uint32)
     return _added(np.column_stack([rows[:, list(group)], values]), np.ones(len(rows), np.int64))
 
 
@@ -115,12 +114,12 @@ def _results(
 ) -> Ids:
     """Compute the ids of the results of each group; drop groups that lack a result."""
     columns: list[Any] = []
-    for (name, _), (groups, values, numbers) in zip(grouping.functions, counted, strict=True):
+    for function, (groups, values, numbers) in zip(grouping.functions, counted, strict=True):
         begins = np.concatenate([[True], (groups[1:] != groups[:-1]).any(axis=1)])
         if not columns:
             columns.append(groups[begins])
         group = np.cumsum(begins) - 1
-        found = aggregate(name, values, group, int(group[-1]) + 1, dictionary, numbers)
+        found = aggregate(function, values, group, int(group[-1]) + 1, dictionary, numbers)
         columns.append(found)
     table = np.column_stack(columns).astype(np.uint32)
     complete: Ids = table[(table[:, len(grouping.group) :] != NO_VALUE).all(axis=1)]
@@ -130,7 +129,7 @@ def _results(
 
 def note_dropped(grouping: Grouping, count: int) -> None:
     """Report groups without a result."""
-    note("W104", count, detail=", ".join(name for name, _ in grouping.functions))
+    note("W104", count, detail=", ".join(function.name for function in grouping.functions))
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class PartialCounts:
     def _send(self, out: ChunkBuffer, rows: Ids) -> None:
         for number, function in enumerate(self.grouping.functions):
             groups, values, numbers = _counted(rows, self.grouping.group, function)
-            if function[0] != "count":
+            if function.name != "count":
                 out.add(DRIVER, FRESH, _VALUES, in_order(values)[:, None])
             low, high = numbers & 0xFFFFFFFF, numbers >> 32
             table = np.column_stack([_hashed(groups), groups, values, low, high])
@@ -194,7 +193,7 @@ class GroupTotals:
                 rows = tables[key]
                 numbers = rows[:, -2].astype(np.int64) + (rows[:, -1].astype(np.int64) << 32)
                 groups, values, sums = _added(rows[:, 1:-2], numbers)
-                if self.grouping.functions[key[0]][0] != "count":
+                if self.grouping.functions[key[0]].name != "count":
                     values = np.searchsorted(self.ids, values).astype(np.uint32)
                 counted.append((groups, values, sums))
             with gathering(notices):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from corollary.core.calls import computed
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.expressions import holds
@@ -37,6 +38,7 @@ from corollary.engines.spark.plan import Plan, Source
 from corollary.engines.spark.task import Batches, TableTask, distinct
 
 _BLOCK = 1 << 18  # terms in a block
+MOST_COMPUTED = 20_000_000  # rows of a round whose values the driver computes
 VALUES: Key = (0, NONE, NONE, 2)  # terms and the numbers of their values
 _ABOUT_LITERALS = frozenset({"isLiteral", "hasDatatype"})  # false for all other terms
 
@@ -48,10 +50,22 @@ class TermQuery:
     answers: Source
     condition: CompiledExpression | None = None  # over the variable 0
     broadcast: bool = False  # the terms are broadcast to tasks; the result confirms each of them
+    computes: bool = False  # rows of terms get the value of the condition as their last column
+    of_rows: bool = False  # the condition is over rows of terms, which the driver examines
 
     def rows(self, rows: Ids, dictionary: Dictionary) -> Ids:
-        """Select the terms for which the condition holds, or pair terms with value numbers."""
+        """Select the terms for which the condition holds, or add value numbers or values to them.
+
+        Values that are new terms get ids from the dictionary.
+        """
         rows = distinct(rows)
+        if self.of_rows:
+            assert self.condition is not None, "a query about rows has an expression"
+            columns = {at: rows[:, at] for at in range(rows.shape[1])}
+            if not self.computes:
+                return rows[holds(self.condition, columns, len(rows), dictionary)]
+            ids, valid = computed(self.condition, columns, len(rows), dictionary)
+            return np.column_stack([rows[valid], ids[valid]])
         if self.of_values:
             values = Literals.of(dictionary).values(rows[:, 0], dictionary)
             known = values != NO_VALUE
@@ -59,6 +73,11 @@ class TermQuery:
         if self.condition is None:
             return rows
         return rows[holds(self.condition, {0: rows[:, 0]}, len(rows), dictionary)]
+
+    @property
+    def by_driver(self) -> bool:
+        """Whether only the driver answers the query."""
+        return self.broadcast or self.of_rows
 
     @property
     def of_values(self) -> bool:

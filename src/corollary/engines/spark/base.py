@@ -34,6 +34,7 @@ from corollary.engines.spark.packing import (
     Packed,
 )
 from corollary.engines.spark.plan import TRIPLE_NUMBER
+from corollary.engines.spark.remote import parallelism
 from corollary.engines.spark.reports import RoundReport, TaskReport
 from corollary.engines.spark.task import (
     Combine,
@@ -98,7 +99,7 @@ class SparkRun:
     def partitions(self) -> int:
         """The number of partitions of facts."""
         if self._partitions is None:
-            self._partitions = max(2, self.session.sparkContext.defaultParallelism)
+            self._partitions = max(2, parallelism(self.session))
         return self._partitions
 
     def choose_partitions(self, rows: int, per_partition: int = 4_000_000) -> None:
@@ -207,11 +208,16 @@ class SparkRun:
     def job(self, phase: str, frame: DataFrame) -> tuple[DataFrame, list[TaskReport]]:
         """Checkpoint a frame, and record the job under its phase."""
         start = time.perf_counter()
+        self.describe(phase)
         checkpointed, reports = self.checkpoint(frame)
         done = [report for report in reports if "in" in report]
         seconds = time.perf_counter() - start
         self.record(RoundReport.of(len(self.reports) + 1, phase, done, seconds))
         return checkpointed, reports
+
+    def describe(self, step: str) -> None:
+        """Label the next jobs in Spark's UI."""
+        self.options.labels.describe(step)
 
     def record(self, report: RoundReport) -> None:
         """Record a round or job of the engine."""
@@ -398,6 +404,7 @@ class Base:
             run.map_chunks(cached.frame, Fetch(DERIVED, wanted, number))
             for number, (cached, wanted) in enumerate(requests)
         ]
+        run.describe("look up facts")
         tables = run.collect_by_partition(run.union(frames))
         for number, (cached, _) in enumerate(requests):
             cached.facts = cached.facts.union(run.facts_of(tables.get(number, {})))
@@ -450,4 +457,5 @@ def _mark_fetched(cached: CachedChunks, predicate: Predicate, places: Mapping[in
 
 def merge(run: SparkRun, frame: DataFrame, combine: OverArrow) -> Base:
     """Shuffle and combine chunks into a base."""
+    run.describe("combine sets")
     return Base.reported(run, *run.checkpoint(run.map_chunks(run.shuffle(frame), combine)))

@@ -59,11 +59,12 @@ class SparkEngine:
     ) -> None:
         """`options` are those of `EngineOptions`."""
         self.dictionary = dictionary
+        chosen = EngineOptions(**options)
         self.run = SparkRun(
-            lambda: session or build_session(config=STEADY),
+            lambda: session or build_session(chosen.master, config=STEADY | dict(chosen.config)),
             dictionary,
             embedded,
-            EngineOptions(**options),
+            chosen,
         )
         self.replicated = frozenset(self.run.options.replicated)
 
@@ -159,7 +160,7 @@ class SparkEngine:
             return Derived(
                 derived.facts.collect_if_small().assume_disjoint(facts), derived.instances
             )
-        if few_new and not any(rule.groupings for rule in rules):
+        if few_new and not any(rule.groupings or rule.computes for rule in rules):
             return self._close_by_lookup(rules, facts, delta, negative, on_round)
         translation = self._translation(sets, rules, recursive=True)
         for rule in rules:
@@ -327,7 +328,11 @@ class SparkEngine:
         facts, negative = sets["f"], sets["n"]
         assert facts is not None
         starts = [sets[letter] for letter in "deh" if sets[letter] is not None]
-        if not starts or not all(map(self._fits_lookup, starts)) or any(r.groupings for r in rules):
+        if (
+            not starts
+            or not all(map(self._fits_lookup, starts))
+            or any(r.groupings or r.computes for r in rules)
+        ):
             return None
         d, e, h = (None if (s := sets[letter]) is None else s.local() for letter in "deh")
         only_heads = d is None and e is None
@@ -380,7 +385,7 @@ class SparkEngine:
         heads, facts = sets["h"], sets["f"]
         assert heads is not None
         assert facts is not None
-        if not self._fits_lookup(heads) or any(rule.groupings for rule in rules):
+        if not self._fits_lookup(heads) or any(r.groupings or r.computes for r in rules):
             return None
         lookups = Lookups(facts, sets["n"], sets["p"])
         own = heads.local()

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import OnRound
-from corollary.engines.spark.answers import RouteQueries, TermQuery, TermResult
+from corollary.engines.spark.answers import MOST_COMPUTED, RouteQueries, TermQuery, TermResult
 from corollary.engines.spark.base import Base
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.filters import BroadcastTerms, column_ids
@@ -37,6 +37,7 @@ from corollary.engines.spark.task import Combine, Select
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.translate import Translation
 from corollary.engines.spark.tuning import tuning
+from corollary.errors import OperationFailed
 
 Operands = Sequence[tuple[str, SparkFacts, int]]  # name, facts, kind of chunks
 
@@ -67,12 +68,14 @@ class Evaluation:
             # Not recursive: one pass, and the results are partitioned in the same job.
             start = time.perf_counter()
             self._broadcast_terms(operands)
+            run.describe("round 1")
             frame = self._round(self._route(operands), first=True, keep=False)
             checkpointed, reports = run.checkpoint(run.map_chunks(run.shuffle(frame), combine))
             rounds = [r for r in reports if "instances" in r]
             self._report(rounds, "exchange", time.perf_counter() - start)
         else:
             found = run.select_kinds(self._run(operands), RESULT)
+            run.describe("collect results")
             checkpointed, reports = run.checkpoint(run.map_chunks(run.shuffle(found), combine))
         return Base.reported(run, checkpointed, reports), self.instances
 
@@ -93,8 +96,8 @@ class Evaluation:
 
     @property
     def _task_queries(self) -> dict[Key, TermQuery]:
-        """The queries that tasks can answer; broadcast terms come from the driver."""
-        return {key: query for key, query in self.queries.items() if not query.broadcast}
+        """The queries that tasks can answer; the driver broadcasts terms and computes values."""
+        return {key: query for key, query in self.queries.items() if not query.by_driver}
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -138,6 +141,7 @@ class Evaluation:
         first = True
         while True:
             frame = self._round(old, first=first, auxiliary_only=True)
+            self.run.describe("auxiliary relations")
             frame, reports = self.run.checkpoint(frame)
             first = False
             queried = sum(r["queried"] for r in reports)
@@ -178,6 +182,7 @@ class Evaluation:
         first = True
         while True:
             start = time.perf_counter()
+            self.run.describe(f"round {len(self.reports) + 1}")
             frame, reports = self.run.checkpoint(self._round(frame, first=first))
             first = False
             self._task_reports = reports
@@ -214,6 +219,7 @@ class Evaluation:
         """Finish on the driver; if the facts become too many, return chunks for another round."""
         start = time.perf_counter()
         run = self.run
+        run.describe(f"round {len(self.reports) + 1}, on the driver")
         rounds = DriverRounds(run, self.plan, frame, self.counted)
         rounds.apply(self.queries, self._finish_query)
         self._report([rounds.report()], "driver", time.perf_counter() - start)
@@ -237,12 +243,21 @@ class Evaluation:
         terms = run.terms
         # The driver numbers values differently, so tasks must answer all queries for values.
         task_results = None
-        if terms is not None and (self._queries_values or count > tuning.driver_terms_limit):
+        by_driver = self.queries.keys() - self._task_queries.keys()
+        many = self._queries_values or count > tuning.driver_terms_limit
+        if terms is not None and many and self._task_queries:
             task_results = self._results_by_tasks(questions, terms)
-            broadcast_queries = self.queries.keys() - self._task_queries.keys()
-            if not broadcast_queries:
+            if not by_driver:
                 return task_results
-            questions = run.map_chunks(questions, Select(DERIVED, frozenset(broadcast_queries), {}))
+            questions = run.map_chunks(questions, Select(DERIVED, frozenset(by_driver), {}))
+        if count > MOST_COMPUTED and any(query.of_rows for query in self.queries.values()):
+            raise OperationFailed(
+                "E595",
+                f"rules compute values for up to {count:,} combinations of terms in one round,"
+                f" and Spark's driver takes {MOST_COMPUTED:,}",
+                "the embedded engine has no such limit: choose --engine columnar",
+            )
+        run.describe("look up terms")
         tables = run.collect(questions)
         out = ChunkBuffer()
         for key, rows in tables.items():

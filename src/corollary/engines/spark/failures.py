@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from corollary.errors import CorollaryError, InvalidInput, OperationFailed
+
+SPARK_ERRORS = (PySparkException, Py4JError)
 
 _MISSING = re.compile(
     r"PATH_NOT_FOUND\]\s*Path does not exist: (\S+?)\.?(?:\s|$)"
@@ -28,6 +31,12 @@ _RAISED = re.compile(r"^((?:[\w.]+\.)?\w*(?:Error|Exception)): ([^\n]*)$", re.M)
 _UNSEEN = re.compile(r"FileNotFoundError: E549: ([^\n]*)")  # raised by `parquet.WriteParquet`
 _DAMAGED = re.compile(r"ValueError: E503: ([^\n]*): ([^\n:]*)")  # by `parquet.ReadObjects`
 _REFUSED = re.compile(r"the object store does not serve [^\n]*")  # by `core.object_store`
+_PYTHON = re.compile(
+    r"No module named '(?P<module>corollary|numpy|pyarrow|numba|pandas|pyoxigraph)[\w.]*'"
+    r"|PYTHON_VERSION_MISMATCH\] (?P<versions>Python in worker has different version: \S+ than that"
+    r" in driver: [\d.]*\d)"
+    r'|Cannot run program "(?P<program>[^"]*python[^"]*)"'
+)
 _LIMIT = 300  # characters of a cause in a message
 
 
@@ -38,7 +47,7 @@ def explain_failures(stage: str) -> Iterator[None]:
         yield
     except CorollaryError:
         raise
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise user_error(stage, java_messages(error)) from None
 
 
@@ -73,6 +82,14 @@ def user_error(stage: str, text: str) -> CorollaryError:
             f"{stage} failed: {_short(match[0])}",
             "tasks use the options of the store and the environment of the executors",
         )
+    if match := _PYTHON.search(text):
+        return OperationFailed(
+            "E551",
+            f"{stage} failed: {_python_problem(match)}",
+            "set PYSPARK_PYTHON, or --conf spark.pyspark.python=…, to the interpreter of an"
+            " environment that has corollary, on every machine, before the session starts"
+            f" (here: {sys.executable})",
+        )
     if match := _MISSING.search(text):
         path = match[1] or match[2]
         return InvalidInput("E541", f"there is nothing at {path}", file=path)
@@ -104,6 +121,14 @@ def user_error(stage: str, text: str) -> CorollaryError:
             "raise spark.executor.memory, or use more partitions",
         )
     return OperationFailed("E540", f"{stage} failed: {_cause(text)}", "nothing was committed")
+
+
+def _python_problem(match: re.Match[str]) -> str:
+    if match["module"]:
+        return f"the Python of Spark's workers lacks {match['module']}"
+    if match["versions"]:
+        return match["versions"].replace(":", "")
+    return f"Spark's workers cannot start {match['program']}"
 
 
 def incomplete_table(message: str) -> OperationFailed:

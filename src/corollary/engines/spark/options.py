@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from corollary.engines.spark.jobs import JobLabels
 from corollary.engines.spark.persisted import PersistedFrames
 from corollary.engines.spark.tuning import tuning
 from corollary.lang.stratify import Predicate
@@ -36,6 +37,10 @@ class EngineOptions:
     terms: DataFrame | None = None
     on_report: Callable[[RoundReport], None] | None = None
     frames: PersistedFrames = field(default_factory=PersistedFrames)
+    labels: JobLabels = field(default_factory=JobLabels)
+    # Where the session runs, and its settings, if the engine starts it.
+    master: str = "local[*]"
+    config: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def finish_limit(self) -> int:

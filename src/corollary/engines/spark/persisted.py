@@ -7,9 +7,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+
+from corollary.engines.spark.failures import SPARK_ERRORS
+from corollary.engines.spark.remote import is_remote, master_of
 
 
 class PersistedFrames:
@@ -35,13 +36,15 @@ class PersistedFrames:
         reliable if a checkpoint directory is set; otherwise the frame is only persisted and keeps
         its lineage, so that lost partitions are recomputed.
         """
-        context = frame.sparkSession.sparkContext
-        master = str(context.master)
+        session = frame.sparkSession
+        master = master_of(session)
+        if is_remote(session):
+            return self.persist(frame)
         if master == "local" or master.startswith("local["):
             local = frame.localCheckpoint(eager=False)
             self._releases.append(lambda: _unpersist_checkpoint(local))
             return local
-        if context.getCheckpointDir() is not None:
+        if session.sparkContext.getCheckpointDir() is not None:
             return frame.checkpoint(eager=False)
         return self.persist(frame)
 
@@ -63,7 +66,7 @@ class PersistedFrames:
         if error is None:
             self.release()
         else:
-            with suppress(Py4JError, PySparkException):  # Spark itself may have failed
+            with suppress(*SPARK_ERRORS):  # Spark itself may have failed
                 self.release()
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 STEADY = {"spark.sql.adaptive.enabled": "false"}
 
 
+_PYTHON = "spark.pyspark.python"
+
+
 class _Process:
     """Detects that Spark belongs to the process that this one was forked from.
 
@@ -75,6 +78,7 @@ def build_session(
         )
     if SparkContext._gateway is None:  # the Java process, which outlives sessions, is not running
         _prepare_environment(master)
+    _choose_python(master, config or {})
     builder = SparkSession.builder.master(master).appName(application)
     for key, value in (_settings(master) | dict(config or {})).items():
         builder = builder.config(key, value)
@@ -92,10 +96,20 @@ def _prepare_environment(master: str) -> None:
     if not spark_would_find_it:
         os.environ["JAVA_HOME"] = str(java.home)
     if _cores(master) is not None:
-        # By default workers run the `python3` on the PATH, which may lack our packages ...
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        # ... and Spark resolves the host's name, which fails on a machine without a network.
+        # Spark resolves the host's name, which fails on a machine without a network.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _choose_python(master: str, config: Mapping[str, str]) -> None:
+    """Choose the Python of the workers, which PySpark reads from the environment only.
+
+    By default it is the `python3` on the PATH, which may lack our packages. The machines of a
+    standalone cluster have the environment of this process at the same path.
+    """
+    if chosen := config.get(_PYTHON):
+        os.environ["PYSPARK_PYTHON"] = chosen
+    elif _cores(master) is not None or master.startswith("spark://"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _settings(master: str) -> dict[str, str]:

@@ -92,6 +92,19 @@ def current_facts(rows: DataFrame, width: int) -> DataFrame:
     return current.where("NOT deleted").select(*keys, "explicit")
 
 
+def labelled(frame: DataFrame, name: str, label: str, columns: Mapping[str, str]) -> DataFrame:
+    """Select columns under new names, after a column that has the same value in every row."""
+    chosen = [  # names may hold dots and blanks
+        frame["`" + old.replace("`", "``") + "`"].alias(new) for new, old in columns.items()
+    ]
+    return frame.select(f.lit(label).alias(name), *chosen)
+
+
+def of_relation(facts: DataFrame, relation: str) -> DataFrame:
+    """Select the facts of one relation."""
+    return facts.where(f.col("relation") == relation)
+
+
 def texts_of(terms: DataFrame, ids: Sequence[int]) -> list[str]:
     """Look up the texts of terms, in the order of the ids."""
     if not ids:

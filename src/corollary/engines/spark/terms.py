@@ -37,23 +37,28 @@ class TermTable:
     def __init__(self, run: SparkRun, terms: DataFrame) -> None:
         self._run = run
         self._terms = terms.select("id", "term")
-        self._texts: dict[bool, DataFrame] = {}  # keyed by: literals only
+        # By the size of the dictionary, to which rules add terms, and whether literals only.
+        self._texts: dict[tuple[int, bool], DataFrame] = {}
+        self._values: dict[int, DataFrame] = {}
 
     def texts(self, *, literals: bool) -> DataFrame:
         """Return blocks of terms by id, of all terms or of literals only."""
-        if literals not in self._texts:
+        key = len(self._run.dictionary), literals
+        if key not in self._texts:
             task = PartitionTexts(self._run.partitions)
             blocks = self._rows(literals=literals).mapInArrow(task, SCHEMA)
-            self._texts[literals] = self._run.frames.persist(blocks)
-        return self._texts[literals]
+            self._texts[key] = self._run.frames.persist(blocks)
+        return self._texts[key]
 
-    @cached_property
+    @property
     def values(self) -> DataFrame:
         """Chunks of literals with the numbers of their values, by id."""
-        run = self._run
-        keys = self._rows(literals=True).mapInArrow(PartitionByValue(run.partitions), SCHEMA)
-        found = run.map_chunks(run.shuffle(keys), NumberValues(run.partitions))
-        return self._run.frames.persist(found)
+        run, key = self._run, len(self._run.dictionary)
+        if key not in self._values:
+            keys = self._rows(literals=True).mapInArrow(PartitionByValue(run.partitions), SCHEMA)
+            found = run.map_chunks(run.shuffle(keys), NumberValues(run.partitions))
+            self._values[key] = run.frames.persist(found)
+        return self._values[key]
 
     def values_of(self, ids: Ids) -> Ids:
         """Number the values of terms on the driver; terms without a value are dropped."""

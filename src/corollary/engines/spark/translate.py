@@ -11,12 +11,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from corollary.core.calls import computed
 from corollary.core.compile import (
     CompiledExpression,
     CompiledRule,
     Condition,
     Grouping,
     Pattern,
+    substituted_expression,
 )
 from corollary.core.delta import (
     DeltaPlan,
@@ -149,12 +151,19 @@ class Translation:
 
     def add(self, rule: CompiledRule, head: SourceAtom, reading: Reading) -> None:
         """Add the clause of one reading of a rule."""
+        rule_conditions, values = list(rule.conditions), dict[int, int]()
+        if rule.computes:
+            constants = self._constants(rule)
+            if constants is None:
+                return
+            rule_conditions, values = constants
+            head, reading = _with_constants(head, reading, values)
         positive, absent, present = reading
         body = list(positive)
         for grouping in rule.groupings:
             key = self.run.key(self.groups[grouping], len(grouping.outer))
             body.append(SourceAtom(Source("g", key), grouping.outer))
-        body += [self._projected(atom, rule.bound) for atom in present]
+        body += [self._projected(atom, rule.valued) for atom in present]
         if any(
             self._size(a.source) == 0
             and a.source.operand in self.operands
@@ -164,7 +173,10 @@ class Translation:
             return  # nothing to read
         negated = [a for a in absent if self._size(a.source)]
         conditions: list[Condition] = []
-        for number, condition in enumerate(rule.conditions):
+        for number, condition in enumerate(rule_conditions):
+            if condition.target is not None or any(v >= rule.bound for v in condition.variables):
+                body.append(_replaced(self._computed_atom(condition, body), values))
+                continue
             match condition.expression, condition.variables:
                 case _, ():
                     if not holds(condition.expression, {}, 1, self.run.dictionary)[0]:
@@ -192,7 +204,48 @@ class Translation:
                 body.append(self._query_atom(variable, body, TEXT, guards=others))
             else:
                 self.compared.add((asking_atom.source, asking_atom.arguments.index(variable)))
-        self.planner.add(Clause(head, tuple(body), tuple(negated), rule.bound, tuple(conditions)))
+        self.planner.add(Clause(head, tuple(body), tuple(negated), rule.valued, tuple(conditions)))
+
+    def _constants(self, rule: CompiledRule) -> tuple[list[Condition], dict[int, int]] | None:
+        """Compute the `BIND`s that read no variable; None if one has no value."""
+        dictionary = self.run.dictionary
+        left = list(rule.conditions)
+        values: dict[int, int] = {}
+        while True:
+            terms = {v: dictionary.term(term_id) for v, term_id in values.items()}
+            left = [condition.with_constants(terms) for condition in left]
+            ready = [c for c in left if c.target is not None and not c.variables]
+            if not ready:
+                return left, values
+            for condition in ready:
+                found, valid = computed(condition.expression, {}, 1, dictionary)
+                assert condition.target is not None, "chosen so"
+                if not valid[0] or values.setdefault(condition.target, int(found[0])) != found[0]:
+                    return None
+            left = [condition for condition in left if condition not in ready]
+
+    def _computed_atom(self, condition: Condition, body: Sequence[SourceAtom]) -> SourceAtom:
+        """Create an atom of a query about rows of terms: the value of an expression over each.
+
+        A filter over computed values is such a query too: which rows satisfy it.
+        """
+        inputs, computes = condition.variables, condition.target is not None
+        numbers = {variable: number for number, variable in enumerate(inputs)}
+        expression = substituted_expression(condition.expression, numbers)
+        aspect = ("", (expression, len(inputs), int(computes)))
+        key = self._query_keys.get(aspect)
+        if key is None:
+            key = self._query_keys[aspect] = (len(self.queries) + 1, NONE, NONE, len(inputs))
+            results = Source("k", (*key[:3], len(inputs) + computes))
+            self.planner.derived.add(results)
+            self._sizes[results] = 1 << 40
+            self.queries[key] = TermQuery(results, expression, computes=computes, of_rows=True)
+        covering = [atom for atom in body if atom.variables.issuperset(inputs)]
+        asking = [min(covering, key=lambda a: self._size(a.source))] if covering else body
+        query_atom = SourceAtom(Source(QUERIES, key), inputs)
+        self.planner.add(Clause(query_atom, tuple(asking), (), _FRESH), auxiliary=True)
+        target = () if condition.target is None else (condition.target,)
+        return SourceAtom(self.queries[key].answers, (*inputs, *target))
 
     def _is_derived(self, atom: SourceAtom) -> bool:
         return atom.source in self.planner.derived
@@ -236,6 +289,22 @@ class Translation:
         numbered = max((*atom.variables, bound - 1)) + 1
         self.planner.add(Clause(auxiliary_atom, (atom,), (), numbered), auxiliary=True)
         return auxiliary_atom
+
+
+def _with_constants(
+    head: SourceAtom, reading: Reading, values: Mapping[int, int]
+) -> tuple[SourceAtom, Reading]:
+    """Replace variables by the constants with these ids."""
+    if not values:
+        return head, reading
+
+    positive, absent, present = ([_replaced(atom, values) for atom in part] for part in reading)
+    return _replaced(head, values), (positive, absent, present)
+
+
+def _replaced(atom: SourceAtom, values: Mapping[int, int]) -> SourceAtom:
+    arguments = tuple(-1 - values[a] if a in values else a for a in atom.arguments)
+    return SourceAtom(atom.source, arguments)
 
 
 LETTERS = {

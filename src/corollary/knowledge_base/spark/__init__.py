@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from corollary.errors import OperationFailed
 from corollary.knowledge_base.rules import Rules
@@ -43,7 +43,8 @@ def build(
     programs. A failed build leaves no store behind.
 
     `update` takes the same `options`. `session` defaults to the running session, or to a new one at
-    `master`. `on_error` is "fail" or "skip" for statements that cannot be parsed, and
+    `master`; `config` has settings of Spark for this operation, and no settings of a given session
+    are changed. `on_error` is "fail" or "skip" for statements that cannot be parsed, and
     `limit_input_bytes` bounds the bytes of each file after decompression. `storage_options` are
     those of the object store, where the store is at an address. `message` is written to the log,
     and `on_progress` receives a line for every stage and round.
@@ -89,22 +90,51 @@ def update(
     return updating.update(place, request, Options(**cast("PipelineOptions", options)))
 
 
+@overload
 def materialize(
     frame: DataFrame,
     program: Program | Rules | Iterable[Rules],
     *,
     on_error: OnError = "fail",
     on_progress: OnProgress | None = None,
-) -> DataFrame:
+) -> DataFrame: ...
+
+
+@overload
+def materialize(
+    frame: Mapping[str, DataFrame],
+    program: Program | Rules | Iterable[Rules],
+    *,
+    on_error: OnError = "fail",
+    on_progress: OnProgress | None = None,
+) -> dict[str, DataFrame]: ...
+
+
+def materialize(
+    frame: DataFrame | Mapping[str, DataFrame],
+    program: Program | Rules | Iterable[Rules],
+    *,
+    on_error: OnError = "fail",
+    on_progress: OnProgress | None = None,
+) -> DataFrame | dict[str, DataFrame]:
     """Materialize the facts of a DataFrame: return them and all their consequences.
 
     The columns are subject, predicate and object, or predicate (the name of a relation), arg0,
     arg1, …; the result has the same columns and `explicit`. Terms of triples are in the syntax of
     N-Triples, cells of relations in that of facts files.
+
+    A dictionary of DataFrames by relation returns one for each derived relation, or for those that
+    the program names by `@output`. Columns that `@relation` declares are matched by name, and have
+    their declared names and types; an integer is a `bigint`, a decimal a `decimal(38, 18)`, and a
+    dateTime a `timestamp`. Other columns are `arg0`, `arg1`, … with cells.
+
+        spark.materialize({"edge": edges}, Program.load("paths.dl"))["path"].show()
     """
     with _explain_missing():
         from corollary.knowledge_base.spark import pipeline
-    options = Options(on_error=on_error, on_progress=on_progress)
+    one = next(iter(frame.values()), None) if isinstance(frame, Mapping) else frame
+    session = None if one is None else one.sparkSession
+    options = Options(session=session, on_error=on_error, on_progress=on_progress)
     return pipeline.materialize(frame, program, options)
 
 
@@ -114,6 +144,7 @@ def open_store(
     at_version: int | None = None,
     session: SparkSession | None = None,
     master: str | None = None,
+    config: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> SparkStore:
     """Open a version of a store for queries on Spark; tasks read its files on demand.
@@ -128,7 +159,7 @@ def open_store(
     with _explain_missing():
         from corollary.knowledge_base.spark.querying import SparkStore
     place = store_path(path, storage_options)
-    return SparkStore(place, at_version=at_version, session=session, master=master)
+    return SparkStore(place, at_version=at_version, session=session, master=master, config=config)
 
 
 def query(
@@ -138,6 +169,7 @@ def query(
     at_version: int | None = None,
     session: SparkSession | None = None,
     master: str | None = None,
+    config: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame | bool:
     """Answer a SPARQL query, or an atom, over the tables of a store.
@@ -149,7 +181,8 @@ def query(
         spark.query("univ.store", "SELECT ?x { ?x a :Person }", session=session).count()
     """
     place = store_path(path, storage_options)
-    return open_store(place, at_version=at_version, session=session, master=master).query(text)
+    store = open_store(place, at_version=at_version, session=session, master=master, config=config)
+    return store.query(text)
 
 
 def register(session: SparkSession) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,19 @@ import pyarrow as pa
 from corollary.core.partial import PartialDictionary
 from corollary.engines.spark import hadoop, stored
 from corollary.engines.spark.failures import explain_failures
+from corollary.engines.spark.jobs import JobLabels
 from corollary.engines.spark.persisted import PersistedFrames
+from corollary.engines.spark.remote import parallelism
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, write
 from corollary.knowledge_base.spark.load import Loaded, load
 from corollary.knowledge_base.spark.options import Options
 from corollary.knowledge_base.spark.parts import SourceReader
-from corollary.knowledge_base.spark.sessions import cores_of, get_session, steady
+from corollary.knowledge_base.spark.sessions import (
+    get_session,
+    keep_active_session,
+    operation_session,
+)
 from corollary.knowledge_base.spark.sources import Inputs, classify_sources
 from corollary.knowledge_base.spark.stages import Stages
 from corollary.lang.program import Program
@@ -37,24 +43,26 @@ class Operation:
     frames: PersistedFrames
 
     @classmethod
-    def of(cls, options: Options, session: SparkSession, stages: Stages | None = None) -> Operation:
-        """Create an operation in a running session; its frames are not released."""
-        stages = Stages(options.on_progress) if stages is None else stages
-        return cls(options, session, cores_of(session), stages, PersistedFrames())
-
-    @classmethod
     @contextmanager
-    def begin(cls, options: Options) -> Iterator[Operation]:
-        """Start Spark if needed; on exit release all frames and restore the session."""
-        stages = Stages(options.on_progress)
-        with stages.stage("session"):
-            operation = cls.of(options, get_session(options.session, options.master), stages)
-        with operation.steady(), operation.frames:
-            yield operation
+    def begin(cls, options: Options, title: str) -> Iterator[Operation]:
+        """Start Spark if needed, and run an operation in a session of its own.
 
-    def steady(self) -> AbstractContextManager[None]:
-        """Disable adaptive execution within a block."""
-        return steady(self.session)
+        Settings and the active session of the user stay as they are. `title` labels the jobs. The
+        owner of the operation's frames releases them.
+        """
+        labels = JobLabels(title)
+        stages = Stages(labels, options.on_progress)
+        with stages.stage("session"):
+            running = get_session(options.session, options.master, options.config)
+        with keep_active_session(running):
+            session = operation_session(running, options.config)
+            with labels.grouped(session):
+                cores = parallelism(session)
+                yield cls(options, session, cores, stages, PersistedFrames())
+
+    def engine_options(self) -> dict[str, Any]:
+        """Options of `SparkEngine`: the owner of frames, and the labels of jobs."""
+        return {"frames": self.frames, "labels": self.stages.labels}
 
     def gather(
         self, sources: Any, arities: Mapping[str, int], *, first: int = 0, name: str = ""
@@ -82,7 +90,10 @@ class Operation:
     ) -> Loaded:
         """Parse and encode sources; `known` is the terms table of a store and its next id."""
         options = self.options
-        reader = SourceReader(options.on_error, keep_labels, options.limit_input_bytes, arities)
+        declarations = program.declarations.columns_only()
+        reader = SourceReader(
+            options.on_error, keep_labels, options.limit_input_bytes, arities, declarations
+        )
         return load(self, (inserted, deleted), program, reader, known)
 
     def add_terms(self, writer: Writer, loaded: Loaded) -> DataFrame:

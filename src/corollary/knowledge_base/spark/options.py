@@ -19,6 +19,7 @@ class ReadOptions(TypedDict, total=False):
 
     session: SparkSession | None
     master: str | None
+    config: Mapping[str, str] | None
     on_error: OnError
     limit_input_bytes: int | None
 
@@ -54,6 +55,7 @@ class Options:
 
     session: SparkSession | None = None  # defaults to the active one, or a new one at `master`
     master: str | None = None
+    config: Mapping[str, str] | None = None  # settings of Spark, beside those of the session
     on_error: OnError = "fail"  # on statements that cannot be parsed
     limit_input_bytes: int | None = None  # of each file after decompression
     storage_options: Mapping[str, str] | None = None  # of the object store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from corollary.core.terms import term_of
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.files.cells import write_cell
 from corollary.knowledge_base.data import DataReader
+from corollary.lang.declarations import NO_DECLARATIONS, Declarations
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, TRIPLES_NAME, TYPE, Variable
 from corollary.rdf.splits import Part, PartReader, Split
@@ -28,34 +29,34 @@ RELATION = "predicate"  # the column of a DataFrame that names the relation
 
 @dataclass(frozen=True)
 class SourceReader(PartReader):
-    """Reads RDF, and tables of relations with these arities."""
+    """Reads RDF, and tables of relations with these arities and declarations."""
 
     arities: Mapping[str, int] = field(default_factory=dict)
+    declarations: Declarations = NO_DECLARATIONS
 
     def files(self, splits: Sequence[Split]) -> Part:
         """Read the splits of files; tables are in separate groups."""
         if splits[0].format != TABLE:
             return super().files(splits)
-        reader = DataReader(Dictionary(), {}, self.arities)
+        reader = self._reader()
         try:
             tables = [
                 found
                 for split in splits
-                for found in reader.sources([split.path], limit_input_bytes=self.limit)
+                for found in reader.sources(
+                    [split.path], limit_input_bytes=self.limit, on_error=self.on_error
+                )
             ]
         except CorollaryError as error:
             return Part(pa.array([], pa.large_string()), {}, error=error, failed=0)
-        return part_of(
-            joined([found for found in tables if not isinstance(found, Program)]),
-            reader.dictionary,
-            reader.notices,
-        )
+        found = joined([found for found in tables if not isinstance(found, Program)])
+        return _with_skipped(part_of(found, reader.dictionary, reader.notices), reader)
 
     def frame(self, table: pa.Table, name: str, scope: str = "") -> Part:
         """Read rows with subject, predicate and object, or with a relation and arg0, arg1, …"""
         if {*table.column_names} >= {*TRIPLE_COLUMNS}:
             return super().frame(table.select(TRIPLE_COLUMNS), name, scope)
-        reader = DataReader(Dictionary(), {}, self.arities)
+        reader = self._reader()
         try:
             parts = [
                 reader.facts(rows, None if relation == TRIPLES_NAME else relation)
@@ -63,7 +64,15 @@ class SourceReader(PartReader):
             ]
         except CorollaryError as error:
             return Part(pa.array([], pa.large_string()), {}, error=error, failed=0)
-        return part_of(joined(parts), reader.dictionary)
+        return _with_skipped(part_of(joined(parts), reader.dictionary), reader)
+
+    def _reader(self) -> DataReader:
+        return DataReader(Dictionary(), {}, self.arities, self.declarations, on_error=self.on_error)
+
+
+def _with_skipped(part: Part, reader: DataReader) -> Part:
+    samples = [(0, sample) for sample in reader.samples]
+    return replace(part, skipped=reader.skipped, samples=samples)
 
 
 def part_of(tables: Tables, dictionary: Dictionary, notices: Notices | None = None) -> Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from corollary.knowledge_base import distributed
 from corollary.knowledge_base.axioms import axiom_texts
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.patterns import read_pattern
+from corollary.knowledge_base.relation_frames import result_relations
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
 from corollary.knowledge_base.spark.built import Built, built
@@ -33,6 +34,9 @@ from corollary.knowledge_base.spark.operation import (
 )
 from corollary.knowledge_base.spark.options import Options
 from corollary.knowledge_base.spark.parts import RELATION, cells
+from corollary.knowledge_base.spark.relations import relation_rows, result_frame
+from corollary.knowledge_base.spark.sessions import in_session
+from corollary.knowledge_base.spark.sources import input_parts
 from corollary.knowledge_base.spark.stages import Stage, skew
 from corollary.knowledge_base.stores import is_empty
 from corollary.lang.printer import Printer
@@ -57,8 +61,9 @@ def build(
         address(path)  # fails early if Spark cannot write there
     check_mode(mode, "rules", patterns)
     program = read_rules(rules)
-    with Operation.begin(options) as operation:
+    with Operation.begin(options, f"build {path}") as operation, operation.frames:
         inputs = operation.gather(sources, program.arities)
+        inputs.parts += input_parts(program)
         if len(inputs.program):
             program = program | inputs.program
         prematerialized = [
@@ -109,9 +114,14 @@ def build(
 
 
 def materialize(
-    frame: DataFrame, program: Program | Rules | Iterable[Rules], options: Options
-) -> DataFrame:
+    frame: DataFrame | Mapping[str, DataFrame],
+    program: Program | Rules | Iterable[Rules],
+    options: Options,
+) -> DataFrame | dict[str, DataFrame]:
     """See `corollary.knowledge_base.spark.materialize`."""
+    rules = read_rules(program)
+    if isinstance(frame, Mapping):
+        return _materialize_relations(frame, rules, options)
     triples = {*TRIPLE_COLUMNS} <= {*frame.columns}
     if not triples and RELATION not in frame.columns:
         raise InvalidInput(
@@ -120,24 +130,45 @@ def materialize(
             f" found {', '.join(frame.columns) or 'none'}",
             "rename the columns of the DataFrame",
         )
-    rules = read_rules(program)
-    operation = Operation.of(options, frame.sparkSession)
-    with operation.steady():
-        inputs = operation.gather([frame], rules.arities)
-        loaded = operation.load(inputs, rules, arities=rules.arities, keep_labels=True)
-        terms = loaded.terms
-        with gathering(loaded.notices), explain_failures("materialize"):
-            done, dictionary = _materialize(operation, loaded, rules, terms)
+    with Operation.begin(options, "materialize") as operation:  # the result reads its frames
+        facts, terms, width = _closed([frame], rules, operation)
+        if triples:
+            names = dict(zip(arguments(3), TRIPLE_COLUMNS, strict=True))
+            chosen = facts.where(f"relation = '{TRIPLES_NAME}'")
+            found = stored.with_texts(chosen, terms, 3, names, None)
+        else:
+            same = {name: name for name in arguments(width)}
+            found = stored.with_texts(facts, terms, width, {"relation": RELATION, **same}, cells)
+    return in_session(found, frame.sparkSession)
+
+
+def _closed(
+    frames: Sequence[DataFrame], rules: Program, operation: Operation
+) -> tuple[DataFrame, DataFrame, int]:
+    """Materialize the facts of DataFrames: all facts in ids, their terms, and the width."""
+    inputs = operation.gather(frames, rules.arities)
+    inputs.parts += input_parts(rules)
+    loaded = operation.load(inputs, rules, arities=rules.arities, keep_labels=True)
+    terms = loaded.terms
+    with gathering(loaded.notices), explain_failures("materialize"):
+        done, dictionary = _materialize(operation, loaded, rules, terms)
     loaded.notices.warn()
     terms = stored.with_new_terms(terms, dictionary.new_terms)
-    width = loaded.width
-    facts = _fact_rows(done, width, 0)
-    if triples:
-        names = dict(zip(arguments(3), ("subject", "predicate", "object"), strict=True))
-        chosen = facts.where(f"relation = '{TRIPLES_NAME}'")
-        return stored.with_texts(chosen, terms, 3, names, None)
-    same = {name: name for name in arguments(width)}
-    return stored.with_texts(facts, terms, width, {"relation": RELATION, **same}, cells)
+    return _fact_rows(done, loaded.width, 0), terms, loaded.width
+
+
+def _materialize_relations(
+    frames: Mapping[str, DataFrame], rules: Program, options: Options
+) -> dict[str, DataFrame]:
+    """Materialize a DataFrame for each relation, and return one for each derived relation."""
+    if not frames:
+        raise InvalidInput("E546", "there is no DataFrame", 'give a relation: {"edge": frame}')
+    rows = [relation_rows(frame, name, rules) for name, frame in frames.items()]
+    session = next(iter(frames.values())).sparkSession
+    with Operation.begin(options, "materialize") as operation:  # the results read its frames
+        facts, terms, _ = _closed(rows, rules, operation)
+        found = {name: result_frame(facts, terms, name, rules) for name in result_relations(rules)}
+    return {name: in_session(frame, session) for name, frame in found.items()}
 
 
 def _materialize(
@@ -156,7 +187,7 @@ def _materialize(
         rows=sum(loaded.rows.values()),
         terms=terms,
         on_round=lambda report: operation.stages.tell(_round(report)),
-        frames=operation.frames,
+        **operation.engine_options(),
         **options,
     )
     return done, dictionary

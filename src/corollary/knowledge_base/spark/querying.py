@@ -38,7 +38,7 @@ from corollary.knowledge_base.spark.operation import (
 from corollary.knowledge_base.spark.sessions import (
     get_session,
     keep_active_session,
-    separate_session,
+    query_session,
 )
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
@@ -59,12 +59,13 @@ class SparkStore:
         at_version: int | None = None,
         session: SparkSession | None = None,
         master: str | None = None,
+        config: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         """`options` are those of `SparkEngine`, which derives the answers of hybrid stores."""
         self._snapshot = snapshot = Store.open(path).snapshot(at_version)
         self._options = options
-        self._session = separate_session(get_session(session, master))
+        self._session = query_session(get_session(session, master, config), config)
         self._frames = PersistedFrames()
         self._terms = term_table(self._session, snapshot)
         count = sum(file.rows for file in snapshot.term_data)

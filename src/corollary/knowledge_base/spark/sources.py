@@ -13,12 +13,13 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.inputs import is_compressed
 from corollary.core.tables import encode, joined
 from corollary.errors import UNREADABLE, InvalidInput
-from corollary.files.facts import is_table
+from corollary.files.facts import is_table, read_input
 from corollary.knowledge_base.data import DataReader, paths_of
 from corollary.knowledge_base.spark.parts import TABLE, part_of
-from corollary.lang.program import Program
+from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.rdf.files import SUFFIXES, File, format_of
 from corollary.rdf.splits import LINES, Part, Split, splits_of
+from corollary.reasoning.engines import table_ids
 
 MIN_TASK_BYTES, MAX_TASK_BYTES = 4 << 20, 64 << 20  # minimum and maximum bytes that a task reads
 _TASKS = 4  # tasks per core, so that no core idles during the last task
@@ -97,11 +98,12 @@ def classify_sources(
 def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path, None]) -> None:
     if format_of(path) is not None:
         local.setdefault(path)
-    elif path.suffix == ".dl":
+    elif path.suffix in PROGRAM_SUFFIXES:
         program = Program.load(path)
         if program.facts:
             dictionary = Dictionary()
             found.parts.append(part_of(encode(program.facts, dictionary), dictionary))
+        found.parts += input_parts(program)
         rules = program.without_facts()
         found.program = found.program | rules if len(found.program) else rules
         found.prefixes = {**program.prefixes, **found.prefixes}
@@ -112,9 +114,20 @@ def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path,
         raise InvalidInput(
             "E341",
             f"{path} is neither rules, nor RDF, nor a table of facts",
-            "the name must end in .dl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
+            "the name must end in .dl, .srl, .ttl, .nt, .rdf, .jsonld, .facts, .csv or .parquet",
             file=str(path),
         )
+
+
+def input_parts(program: Program) -> list[Part]:
+    """Read the files that a program names by `@input`, in this process."""
+    found = []
+    for one in program.declarations.inputs:
+        dictionary = Dictionary()
+        table = read_input(one, program)
+        ids = table_ids(table, program.arities[one.relation], dictionary)
+        found.append(part_of(ids, dictionary))
+    return found
 
 
 def _remote(source: str, found: Inputs, find: Any, scopes: Iterator[str]) -> None:

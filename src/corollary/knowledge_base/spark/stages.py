@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from corollary.engines.spark.jobs import JobLabels
 
 OnProgress = Callable[[str], None]  # one line for every stage and round
 
@@ -37,8 +40,12 @@ class Stage:
 
 @dataclass
 class Stages:
-    """The finished stages; `on_progress` is called at the end of each."""
+    """The finished stages; `on_progress` is called at the end of each.
 
+    `labels` describe the jobs of a stage in Spark's UI.
+    """
+
+    labels: JobLabels
     on_progress: OnProgress | None = None
     done: list[Stage] = field(default_factory=list)
 
@@ -47,7 +54,8 @@ class Stages:
         """Time and report a stage."""
         one = Stage(name)
         started = time.perf_counter()
-        yield one
+        with self.labels.stage(name):
+            yield one
         one.seconds = time.perf_counter() - started
         self.done.append(one)
         self.tell(str(one))

@@ -96,7 +96,7 @@ def stream(
     common = Options(**cast("ReadOptions", options))
     changes = _Changes(place, engine, common, on_commit)
     watch = Watch(
-        get_session(common.session, common.master or "local[2]"),
+        get_session(common.session, common.master or "local[2]", common.config),
         folder,
         Path(checkpoint),
         lambda files, number: changes.apply(files, f"{watch.identity}/{number}"),

@@ -95,7 +95,7 @@ def update(path: StorePath, request: Request, options: Options) -> Built:
     store = Store.open(path)
     snapshot = store.snapshot()
     _refuse(snapshot)
-    with Operation.begin(options) as operation:
+    with Operation.begin(options, f"update {path}") as operation, operation.frames:
         writer = store.writer(snapshot.version)
         rules, loaded = _load(operation, snapshot, writer, request)
         program = rules.after
@@ -103,7 +103,7 @@ def update(path: StorePath, request: Request, options: Options) -> Built:
         terms = operation.add_terms(writer, loaded)
         dictionary = partial_dictionary(terms, loaded.constants, loaded.numbered.next_id)
         engine = SparkEngine(
-            dictionary, ColumnarEngine, operation.session, terms=terms, frames=operation.frames
+            dictionary, ColumnarEngine, operation.session, terms=terms, **operation.engine_options()
         )
         with (
             operation.stages.stage("update") as stage,

@@ -15,7 +15,7 @@
 | `OrderBy` | `p`, `keys`: pairs of an expression and whether it is descending |
 | `Slice` | `p`, `offset`, `limit` |
 | `Subquery` | `p` |
-| `Graph`, `Service` | `span` of the keyword in the text |
+| `Graph`, `Service` | `term`, `p`, and the `span` of the keyword in the text |
 | `Or`, `And` | `args` |
 | `Not`, `Negate`, `Plus` | `arg` |
 | `Compare` | `op`, `left`, `right` |

@@ -8,30 +8,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 
+from corollary.lang.builtins import ARITIES
 from corollary.lang.syntax import IRI
 from corollary.query.syntax.algebra import Expr, Node
 from corollary.query.syntax.terms import STRINGS, unquote
 from corollary.query.syntax.tokens import Mistake, Token
 from corollary.query.syntax.triples import TripleParser
 
-_UNLIMITED = 1 << 30
-# The functions of the grammar, with their minimum and maximum number of arguments.
-FUNCTIONS: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(("STR", "LANG", "DATATYPE", "IRI", "URI", "ABS", "CEIL", "FLOOR"), (1, 1)),
-    **dict.fromkeys(("ROUND", "STRLEN", "UCASE", "LCASE", "ENCODE_FOR_URI", "YEAR"), (1, 1)),
-    **dict.fromkeys(("MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"), (1, 1)),
-    **dict.fromkeys(("MD5", "SHA1", "SHA256", "SHA384", "SHA512", "ISIRI", "ISURI"), (1, 1)),
-    **dict.fromkeys(("ISBLANK", "ISLITERAL", "ISNUMERIC"), (1, 1)),
-    **dict.fromkeys(("LANGMATCHES", "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE"), (2, 2)),
-    **dict.fromkeys(("STRAFTER", "STRLANG", "STRDT", "SAMETERM"), (2, 2)),
-    **dict.fromkeys(("RAND", "NOW", "UUID", "STRUUID"), (0, 0)),
-    **dict.fromkeys(("CONCAT", "COALESCE"), (0, _UNLIMITED)),
-    "BNODE": (0, 1),
-    "IF": (3, 3),
-    "REGEX": (2, 3),
-    "SUBSTR": (2, 3),
-    "REPLACE": (3, 4),
-}
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 _COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
 
@@ -70,7 +53,7 @@ class ExpressionParser(TripleParser):
 
     def _is_call(self) -> bool:
         kind = self.token.kind
-        return kind in FUNCTIONS or kind in AGGREGATES or kind in ("BOUND", "EXISTS", "NOT")
+        return kind in ARITIES or kind in AGGREGATES or kind in ("BOUND", "EXISTS", "NOT")
 
     def _chain(self, name: str, sign: str, operand: Callable[[], Expr]) -> Expr:
         args = self.separated(operand, sign)
@@ -162,7 +145,7 @@ class ExpressionParser(TripleParser):
         if name == "BOUND":
             return Node("Bound", variable=self.bracketed(self.variable))
         args = self._arguments()
-        minimum, maximum = FUNCTIONS[name]
+        minimum, maximum = ARITIES[name]
         if not minimum <= len(args) <= maximum:
             expected = str(minimum) if minimum == maximum else f"{minimum} or {maximum}"
             plural = "" if expected == "1" else "s"

@@ -90,7 +90,8 @@ class PatternParser(ExpressionParser):
         term = self.variable() if self.at("variable") else self.iri()
         inner = self.group()
         scope: Scope = {term.name: None} if isinstance(term, Variable) else {}
-        pattern.join(Node(word.kind.title(), span=word.span, p=inner, scope=scope | inner.scope))
+        found = scope | inner.scope
+        pattern.join(Node(word.kind.title(), term=term, span=word.span, p=inner, scope=found))
 
     def values(self) -> Node:
         """The block after VALUES."""

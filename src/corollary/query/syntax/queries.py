@@ -45,10 +45,10 @@ class QueryParser(PatternParser):
         word = self.token
         if word.kind in _UPDATES:
             raise Mistake(
-                "updates are not supported",
+                "this is an update, not a query",
                 word.span,
-                "use a transaction to change facts",
-                "E561",
+                "use kb.update, or corollary update --sparql",
+                "E568",
             )
         if word.kind not in _FORMS:
             raise self.unexpected("SELECT, CONSTRUCT, DESCRIBE or ASK")

@@ -1,7 +1,7 @@
 """SPARQL 1.1's functions and aggregates, over values.
 
 Each function maps the values of its arguments to a value or raises `Fault`. Forms that evaluate
-their arguments lazily (`IF`, `COALESCE`, `BOUND`, `&&`, `||`, `IN`) are in `expressions`.
+their arguments lazily (`IF`, `COALESCE`, `&&`, `||`, `IN`) are in `forms`.
 """
 
 from __future__ import annotations
@@ -9,20 +9,16 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
-import random
 import re
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
 from functools import lru_cache
 from urllib.parse import quote
 
-from corollary.core.terms import LANG_STRING
 from corollary.errors import OperationFailed
 from corollary.lang import xsd
-from corollary.lang.syntax import IRI, BlankNode, Literal
-from corollary.query.values import (
+from corollary.lang.operands import (
     DAY_TIME,
     EXACT,
     MAX_CHARACTERS,
@@ -39,10 +35,29 @@ from corollary.query.values import (
     term,
     truth,
 )
+from corollary.lang.syntax import IRI, LANG_STRING, BlankNode, Literal
 
 _MAX_BITS = MAX_DIGITS * 10 // 3  # slightly more bits than MAX_DIGITS digits take
 _QUOTIENT = Decimal(1).scaleb(-18)  # decimal places kept of a non-terminating quotient
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+UNLIMITED = 1 << 30
+# The functions of SPARQL's grammar, with their minimum and maximum number of arguments.
+ARITIES: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(("STR", "LANG", "DATATYPE", "IRI", "URI", "ABS", "CEIL", "FLOOR"), (1, 1)),
+    **dict.fromkeys(("ROUND", "STRLEN", "UCASE", "LCASE", "ENCODE_FOR_URI", "YEAR"), (1, 1)),
+    **dict.fromkeys(("MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"), (1, 1)),
+    **dict.fromkeys(("MD5", "SHA1", "SHA256", "SHA384", "SHA512", "ISIRI", "ISURI"), (1, 1)),
+    **dict.fromkeys(("ISBLANK", "ISLITERAL", "ISNUMERIC"), (1, 1)),
+    **dict.fromkeys(("LANGMATCHES", "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE"), (2, 2)),
+    **dict.fromkeys(("STRAFTER", "STRLANG", "STRDT", "SAMETERM"), (2, 2)),
+    **dict.fromkeys(("RAND", "NOW", "UUID", "STRUUID"), (0, 0)),
+    **dict.fromkeys(("CONCAT", "COALESCE"), (0, UNLIMITED)),
+    "BNODE": (0, 1),
+    "IF": (3, 3),
+    "REGEX": (2, 3),
+    "SUBSTR": (2, 3),
+    "REPLACE": (3, 4),
+}
 
 
 # -- arithmetic ------------------------------------------------------------------------------------
@@ -416,7 +431,7 @@ _ROUND = _to_whole(
 
 _FIELDS = ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS")
 
-# Functions by name. `VOLATILE` has those whose value differs from call to call.
+# Functions of values, by name.
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "STR": text_of_value,
     "LANG": lambda value: _literal(value).language or "",
@@ -452,11 +467,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "ISLITERAL": lambda value: not isinstance(value, IRI | BlankNode),
     "ISNUMERIC": _is_numeric,
 }
-VOLATILE: dict[str, Callable[[], Value]] = {
-    "RAND": random.random,
-    "UUID": lambda: IRI(f"urn:uuid:{uuid.uuid4()}"),
-    "STRUUID": lambda: str(uuid.uuid4()),
-}
 
 
 # -- aggregates ------------------------------------------------------------------------------------
@@ -477,7 +487,8 @@ def _average(values: Sequence[Value], separator: str) -> Value:
     return arithmetic("/", _sum(values, separator), len(values)) if values else 0
 
 
-def _concatenate(values: Sequence[Value], separator: str) -> Value:
+def concatenated(values: Sequence[Value], separator: str) -> str:
+    """The texts of values with a separator between them; `Fault` for a blank node."""
     texts = [text_of_value(value) for value in values]
     check_length(sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1))
     return separator.join(texts)
@@ -487,5 +498,5 @@ def _concatenate(values: Sequence[Value], separator: str) -> Value:
 AGGREGATES: dict[str, Callable[[Sequence[Value], str], Value]] = {
     "SUM": _sum,
     "AVG": _average,
-    "GROUP_CONCAT": _concatenate,
+    "GROUP_CONCAT": concatenated,
 }

@@ -1,0 +1,1 @@
+"""Programs that speak the protocol: `python -m benchmarks.evolve.systems.NAME`."""

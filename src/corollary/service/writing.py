@@ -1,0 +1,150 @@
+"""The jobs that change a store, and previews of changes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from corollary.errors import CorollaryError
+from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.lang.printer import Printer
+from corollary.lang.syntax import Atom
+from corollary.service.jobs import JOBS, Json, Session, change_json, described
+
+_SHOWN = 1000  # changes in an answer
+
+Work = Callable[[Transaction], None]
+
+
+def update(session: Session, text: str, message: str = "") -> Json:
+    """Execute a SPARQL update. LOAD is refused: it would read files and addresses."""
+    return _commit(session, lambda tx: tx.update(text, load="none"), message)
+
+
+def transact(session: Session, changes: Mapping[str, str], message: str = "") -> Json:
+    """Insert and delete facts, add and remove rules, all in one version."""
+    return _commit(session, lambda tx: _apply(tx, changes), message)
+
+
+def put_graph(
+    session: Session, data: bytes, suffix: str, *, replaces: bool, message: str = ""
+) -> Json:
+    """Add the triples of a document, or replace all explicit triples by them."""
+
+    def work(tx: Transaction) -> None:
+        if replaces:
+            tx.update("CLEAR DEFAULT", load="none")
+        if data:
+            # Files are read with guards against hostile documents, and rename blank nodes.
+            with tempfile.NamedTemporaryFile(prefix="corollary-", suffix=suffix) as file:
+                file.write(data)
+                file.flush()
+                tx.load(Path(file.name))
+
+    try:
+        return _commit(session, work, message)
+    except CorollaryError as error:
+        if error.file is not None:  # a name that means nothing to the client
+            error.message = error.message.replace(error.file, "the document")
+            error.file = None
+        raise
+
+
+def preview(session: Session, changes: Mapping[str, str]) -> Json:
+    """Compute what changes would follow, and commit nothing."""
+    kb = session.at()
+    with kb.transaction() as tx:
+        _apply(tx, changes)
+        found = tx.preview()
+        tx.rollback()
+    rules = {
+        node.rule: None
+        for one in found.contradictions
+        for proof in one.proofs
+        for node in proof.nodes()
+        if node.rule is not None
+    }
+    return changes_json(found, kb.prefixes) | {
+        "contradictions": [one.to_json() for one in found.contradictions],
+        "rules": described(rules, kb.prefixes),
+    }
+
+
+def _apply(tx: Transaction, changes: Mapping[str, str]) -> None:
+    for name, apply in (
+        ("remove_rules", tx.remove_rules),
+        ("add_rules", tx.add_rules),
+        ("delete", tx.delete),
+        ("insert", tx.insert),
+    ):
+        if changes.get(name, "").strip():
+            apply(changes[name])
+    if changes.get("update", "").strip():
+        tx.update(changes["update"], load="none")
+
+
+def _commit(session: Session, work: Work, message: str) -> Json:
+    """Commit a transaction; if another process has committed meanwhile, try once more."""
+    try:
+        return _transact(session, work, message)
+    except CorollaryError as error:
+        if error.code != "E502":
+            raise
+    session.close()
+    return _transact(session, work, message)
+
+
+def _transact(session: Session, work: Work, message: str) -> Json:
+    kb = session.at()
+    session.base = kb.version
+    with kb.transaction(message=message) as tx:
+        work(tx)
+    return changes_json(tx.changes, kb.prefixes) | {"newest": kb.version}
+
+
+def changes_json(changes: TransactionChanges, prefixes: Mapping[str, str]) -> Json:
+    """The changes of a transaction as JSON; of many, the first ones.
+
+    >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
+    >>> with kb.transaction() as tx:
+    ...     tx.insert("p(1) .")
+    >>> [change["fact"] for change in changes_json(tx.changes, {})["changes"]]
+    ['p(1)', 'q(1)']
+    """
+    printer = Printer(prefixes)
+    inserted, deleted = changes.inserted, changes.deleted
+    rows = islice(_rows(changes, inserted["explicit"], deleted["explicit"]), _SHOWN)
+    shown = [change_json(kind, fact, flag, printer) for kind, fact, flag in rows]
+    return {
+        "version": changes.version,
+        "inserted": inserted.num_rows,
+        "deleted": deleted.num_rows,
+        "changes": shown,
+        "complete": len(shown) == len(changes),
+        "added_rules": [printer.rule(rule) for rule in changes.added_rules],
+        "removed_rules": [printer.rule(rule) for rule in changes.removed_rules],
+        "not_deleted": [printer.atom(fact) for fact in islice(changes.not_deleted, _SHOWN)],
+        "algorithm": changes.statistics.algorithm,
+        "seconds": round(sum(changes.statistics.seconds.values()), 6),
+    }
+
+
+def _rows(
+    changes: TransactionChanges, inserted: Any, deleted: Any
+) -> Iterator[tuple[str, Atom, bool]]:
+    """The changes with their flags; each kind has its explicit facts first."""
+    explicit = {"+": sum(inserted.to_pylist()), "-": sum(deleted.to_pylist())}
+    seen = {"+": 0, "-": 0}
+    for sign, fact in changes:
+        seen[sign] += 1
+        kind = "inserted" if sign == "+" else "deleted"
+        yield kind, fact, seen[sign] <= explicit[sign]
+
+
+WRITING_JOBS: Mapping[str, Callable[..., Any]] = {
+    job.__name__: job for job in (update, transact, put_graph, preview)
+}
+ALL_JOBS = JOBS | WRITING_JOBS
