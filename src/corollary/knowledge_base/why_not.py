@@ -15,6 +15,7 @@ from corollary.algorithms.reasoner import Reasoner
 from corollary.core.engine import Facts
 from corollary.core.html import html_text
 from corollary.core.tables import decode
+from corollary.core.trivial import is_trivial
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.lang.printer import Printer
@@ -259,6 +260,8 @@ class _Search:
             facts = self._reasoner.match(atom)
             found: list[Atom] = []
             for fact in decode(_some(facts), self._reasoner.engine.dictionary):
+                if fact != atom and is_trivial(fact):
+                    continue  # it holds of everything, so it says nothing
                 found.append(fact)
                 if len(found) >= _MATCHES:
                     break
