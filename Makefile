@@ -18,8 +18,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: $(READY) ## run the tour, a few minutes long
-	@$(BIN)/python -m corollary.cli.demo
+demo: $(READY) ## run the tour, a few minutes long; make demo SERVE=1 ends with the page
+	@$(BIN)/python -m corollary.cli.demo $(if $(SERVE),--serve)
 
 test: $(READY) ## lint and run the fast tests, side by side
 	@$(MAKE) --no-print-directory -j 2 lint test-fast
@@ -69,6 +69,8 @@ $(READY): requirements.lock pyproject.toml
 	@"$(PYTHON)" -m venv --clear $(VENV)
 	@$(PIP) install --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@echo "Compiling (skipped if it fails: loops are also compiled when they are needed)"
+	@-$(BIN)/corollary warm
 	@touch $@
 
 define require_python

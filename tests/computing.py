@@ -94,7 +94,7 @@ class _Maker(Maker):
         if self.maybe(0.2):
             body.append(Negation(self.atom(lambda: self.random.choice(targets))))
         if self.maybe(0.2):
-            body.append(Filter(self.condition(targets)))
+            body.append(Filter(self.condition([*targets])))
 
         def term(kept: Term) -> Term:
             return self.random.choice(targets) if self.maybe(0.5) else kept

@@ -47,6 +47,7 @@ STATUS = {
     "InvalidInput": InvalidInput.exit_status,
     "Diagnostic": InvalidProgram.exit_status,
     "_fail": InvalidProgram.exit_status,
+    "refuse": InvalidProgram.exit_status,
     "mistake": InvalidProgram.exit_status,
     "OperationFailed": OperationFailed.exit_status,
     "__init__": LimitReached.exit_status,

@@ -107,7 +107,7 @@ def is_test(expression: str) -> bool:
 TRUE = f'"true"^^<{XSD}boolean>'
 
 
-def _rows(found: object) -> list[tuple[str, ...]]:
+def _rows(found: object) -> list[tuple[str | None, ...]]:
     assert isinstance(found, Solutions)
     return list(zip(*(column.to_pylist() for column in found.table.columns), strict=True))
 
@@ -123,7 +123,7 @@ def test_constants(expression: str) -> None:
             Program.parse(text)
         return
     kb = KnowledgeBase(program)
-    [[own]] = _rows(kb.query("v(?v)")) or [[None]]
+    [[own]] = _rows(kb.query("v(?v)")) or [(None,)]
     [[theirs]] = _rows(kb.query(f"{PREFIXES} SELECT ({expression} AS ?v) {{}}"))
     assert own == theirs
     if own is not None:

@@ -316,7 +316,7 @@ def test_updates_of_many_specialized_rules_use_an_index(share: int) -> None:
         with kb.transaction() as tx:
             tx.insert("\n".join([*_classes(12), *members]))
         assert _inner(kb) is SpecializedReasoner
-        with thresholds(specialized_rules_limit=3):
+        with thresholds(specialized_rules_limit=3, facts_of_specialized_rule=1):
             for text in ("<urn:new> a <urn:c3> .", "<urn:c3> rdfs:subClassOf <urn:c5> ."):
                 for change in ("insert", "delete", "insert"):
                     with kb.transaction() as tx:

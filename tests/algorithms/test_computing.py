@@ -15,7 +15,8 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize
 from corollary.lang.syntax import Atom, Variable
-from tests.algorithms.replay import replay, states
+from tests.algorithms.replay import Player, replay, states
+from tests.algorithms.test_explain import check_all
 from tests.computing import computing_program
 from tests.engines.factories import ENGINES, marks
 from tests.fuzz.streams import check
@@ -86,6 +87,16 @@ def test_knowledge_bases(seed: int) -> None:
         assert printer.atom(fact) in str(proof)
 
 
+@settings(max_examples=6)
+@given(SEEDS)
+def test_proofs(seed: int) -> None:
+    """Every step of a proof is an instance of its rule, with the values that it computes."""
+    case = computing_stream(seed, 0)
+    [state] = states(case)
+    player = Player(ENGINES["columnar"], case.program, "auto")
+    check_all(player, state, sorted(state.facts - state.explicit, key=repr)[:6])
+
+
 def rows(kb: KnowledgeBase, pattern: Atom) -> list[str]:
     return sorted(str(row) for row in kb.facts(pattern).drop(["explicit"]).to_pylist())
 
@@ -100,7 +111,9 @@ PROGRAM = """
 """
 
 
-@pytest.mark.parametrize("engine", [pytest.param("spark-large", marks=marks("spark-large"))])
+@pytest.mark.parametrize(
+    "engine", [pytest.param("spark-large", marks=[*marks("spark-large"), pytest.mark.long])]
+)
 def test_on_spark(engine: str) -> None:
     """Values and terms that no data has, by real tasks."""
     facts = " ".join(f"price(a{n}, {n}) ." for n in range(6)) + " tax(0.5) . step(0) ."

@@ -15,7 +15,8 @@ from corollary.errors import InvalidInput
 from corollary.lang import reference
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import Aggregate, Atom, Filter, Negation, Variable
+from corollary.lang.reference_expressions import evaluated, holds
+from corollary.lang.syntax import Aggregate, Atom, Bind, Filter, Negation, Variable
 from tests.algorithms.replay import Player, State, replay, states
 from tests.dense import dense_programs
 from tests.effort import first
@@ -72,7 +73,7 @@ def check_step(node: Proof, state: State, facts: set[Atom]) -> None:
     assert s is not None
     negated = []
     for literal in node.rule.body:
-        if isinstance(literal, Filter):
+        if isinstance(literal, Filter | Bind):
             continue
         premise = next(premises).fact
         if isinstance(literal, Atom):
@@ -91,6 +92,10 @@ def check_step(node: Proof, state: State, facts: set[Atom]) -> None:
         else:
             negated.append((literal, premise))
     assert not list(premises)
+    for bind in node.rule.binds:
+        value = evaluated(bind.expression, s)
+        assert value is not None
+        assert s.setdefault(bind.variable, value) == value
     for literal, absent in negated:
         assert isinstance(absent, Negation)
         assert not reference.join([s], literal.atom, facts)
@@ -101,7 +106,7 @@ def check_step(node: Proof, state: State, facts: set[Atom]) -> None:
         )
     for literal in node.rule.body:
         if isinstance(literal, Filter):
-            assert reference.evaluate(literal.expression, s) is True
+            assert holds(literal.expression, s)
 
 
 def check_all(player: Player, state: State, facts: Iterable[Atom]) -> None:

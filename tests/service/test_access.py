@@ -50,7 +50,7 @@ def test_tokens_as_bearer_or_password(guarded: Server) -> None:
     assert guarded.client.get("/sparql", params=query, headers=bearer(READ)).status_code == 200
     assert guarded.client.get("/sparql", params=query, auth=("any", READ)).status_code == 200
     for wrong in (READ[1:], READ + "r", "x", "\u00ff"):
-        headers = {"Authorization": f"Bearer {wrong}".encode()}
+        headers = {b"Authorization": f"Bearer {wrong}".encode()}
         assert error_of(guarded.client.get("/info", headers=headers)) == (401, "E603")
     assert error_of(guarded.client.get("/info", headers={"Authorization": "Basic !"}))[0] == 401
     assert guarded.client.get("/info", headers=bearer(ADMIN)).json()["role"] == "admin"

@@ -36,6 +36,12 @@ def test_stops_a_query_at_the_time_limit(limited: Server) -> None:
     still_works(limited)
 
 
+def test_kills_a_worker_that_cannot_be_interrupted(limited: Server) -> None:
+    query = f'ASK {{ FILTER(REGEX("{"a" * 60}", "(a+)+b")) }}'
+    assert error_of(limited.client.get("/sparql", params={"query": query})) == (503, "E405")
+    still_works(limited)
+
+
 def test_refuses_too_many_rows(limited: Server) -> None:
     assert error_of(limited.client.get("/sparql", params={"query": LARGE})) == (413, "E607")
     still_works(limited)

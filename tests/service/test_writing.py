@@ -119,6 +119,19 @@ def test_rules_and_previews(writable: Server) -> None:
     assert error_of(client.post("/preview", json={"insrt": ""})) == (400, "E600")
 
 
+def test_undoes_versions(writable: Server) -> None:
+    update = {"update": PREFIX + "INSERT DATA { :cat :worksFor :lab }"}
+    version = writable.client.post("/sparql", data=update).json()["version"]
+    assert employees(writable) == ["ann", "bob", "cat"]
+    done = writable.client.post("/revert", params={"version": version})
+    assert (done.status_code, employees(writable)) == (200, ["ann", "bob"])
+    assert writable.client.post("/revert", params={"to": version}).status_code == 200
+    assert employees(writable) == ["ann", "bob", "cat"]
+    assert error_of(writable.client.post("/revert")) == (400, "E514")
+    log = writable.client.get("/log").json()["commits"]
+    assert f"revert version {version}" in [commit["message"] for commit in log]
+
+
 def test_commits_of_other_processes_are_seen(writable: Server, tmp_path: Path) -> None:
     (tmp_path / "new.nt").write_text(f"<{EX}zoe> <{EX}worksFor> <{EX}lab> .\n")
     done = call("update", writable.store, "--insert", tmp_path / "new.nt", "--quiet")

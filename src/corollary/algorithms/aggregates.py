@@ -9,7 +9,7 @@ the groups whose input changed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corollary.core.compile import CompiledRule, compile_rule
 from corollary.core.dictionary import Dictionary
@@ -19,7 +19,6 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
     Aggregate,
     Atom,
-    Binding,
     BodyLiteral,
     Rule,
     Variable,
@@ -77,7 +76,7 @@ def _definition(aggregate: Aggregate) -> Rule:
     atoms = tuple(map(renamed, aggregate.atoms))
     group = tuple(names[variable] for variable in aggregate.group)
     bindings = tuple(
-        Binding(binding.function, names[binding.argument], Variable(f"r{number}"))
+        replace(binding, argument=names[binding.argument], result=Variable(f"r{number}"))
         for number, binding in enumerate(aggregate.bindings)
     )
     body = Aggregate(atoms, group, bindings)

@@ -62,12 +62,14 @@ Where to go from here:
 """
 
 
-def demo() -> int:
+def demo(*, serve: bool = False) -> int:
     """Run the tour; the exit status is 1 if a step fails unexpectedly."""
     tour = Tour()
     with tempfile.TemporaryDirectory(prefix="corollary-demo-") as folder, contextlib.chdir(folder):
         for step in (_build, _ask, _change, _look_back, _on_demand, _datalog):
             step(tour)
+        if serve:
+            _serve(tour)
     spent = time.perf_counter() - tour.started
     print(f"\n{tour.paint('1', f'Done in {spent:.0f} s.')}\n\n{NEXT}", end="")
     return 1 if tour.failed else 0
@@ -164,5 +166,10 @@ def _datalog(tour: Tour) -> None:
     tour.run("run", "mistakes.dl", fails=True)
 
 
+def _serve(tour: Tour) -> None:
+    tour.title("The page: look at proofs, changes and contradictions; Ctrl-C ends it")
+    tour.run("serve", "univ.store", "--open", "--quiet", long=True)
+
+
 if __name__ == "__main__":
-    sys.exit(demo())
+    sys.exit(demo(serve="--serve" in sys.argv))

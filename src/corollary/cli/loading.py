@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from corollary.cli import arguments
-from corollary.cli.progress import Progress
-from corollary.knowledge_base.base import KnowledgeBase
-from corollary.knowledge_base.data import InputOptions
+from corollary.cli.pandas_import import skip_pandas
 from corollary.knowledge_base.imports import import_map_of
 from corollary.knowledge_base.rules import Rules, read_rules
-from corollary.knowledge_base.transaction import TransactionChanges
+
+if TYPE_CHECKING:
+    from corollary.cli.progress import Progress
+    from corollary.knowledge_base.base import KnowledgeBase
+    from corollary.knowledge_base.data import InputOptions
+    from corollary.knowledge_base.transaction import TransactionChanges
 
 
 def open_store(
     options: argparse.Namespace, store: str | None = None, *, write_cache: bool = True
 ) -> KnowledgeBase:
     """Open the store of a command, at the version that `--at-version` gives."""
+    from corollary.knowledge_base.base import KnowledgeBase
+
+    skip_pandas()
     return KnowledgeBase.open(
         arguments.place_of(options, store),
         at_version=getattr(options, "at_version", None),
@@ -35,6 +42,9 @@ def load_files(
     progress: Progress,
 ) -> tuple[KnowledgeBase, TransactionChanges]:
     """Load files into a knowledge base with some rules."""
+    from corollary.knowledge_base.base import KnowledgeBase
+
+    skip_pandas()
     kb = KnowledgeBase(
         read_rules(rules),
         equality=getattr(options, "equality", "rules"),

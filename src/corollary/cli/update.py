@@ -119,6 +119,8 @@ def update(options: argparse.Namespace) -> None:
     if options.dry_run and (options.patch or options.engine == "spark"):
         flag = "--patch" if options.patch else "--engine spark"
         raise InvalidInput("E313", f"--dry-run excludes {flag}", "leave one of them out")
+    if options.engine != "spark":
+        arguments.refuse_session(options)
     if has_request:
         options.sparql = _request(options.sparql)
     run(options, partial(_fill, options))
@@ -140,7 +142,6 @@ def run(options: argparse.Namespace, fill: Fill) -> None:
             report = built = _on_spark(options)
             more = _show_changes(options, lambda: diff(store, before, built.version))
         else:
-            arguments.refuse_session(options)
             report, more = _retried(lambda: _in_process(options, store, fill), options)
     print_report(report, options, **more)
     print_skipped(report.skipped, report.samples)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.bulk import bulk_values
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang.forms import Function, input_at
@@ -45,6 +46,21 @@ def computed(
     >>> dictionary.term(int(found[0])).lexical, valid.tolist()
     ('2', [True, False])
     """
+    columns = {variable: columns[variable] for variable in inputs_of(expression)}
+    bulk = bulk_values(expression, columns, rows, dictionary)
+    if bulk is not None:
+        found, done = bulk
+        if not done.all():
+            rest = {variable: ids[~done] for variable, ids in columns.items()}
+            left = int(np.count_nonzero(~done))
+            found[~done], done[~done] = _computed(expression, rest, left, dictionary)
+        return found, done
+    return _computed(expression, columns, rows, dictionary)
+
+
+def _computed(
+    expression: CompiledExpression, columns: Mapping[int, Ids], rows: int, dictionary: Dictionary
+) -> tuple[Ids, Mask]:
     values, place = _values(expression, columns, rows, dictionary)
     valid = np.array([value is not None for value in values], bool)
     ids = np.zeros(len(values), np.uint32)

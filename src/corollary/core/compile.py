@@ -276,13 +276,15 @@ def compile_rule(rule: Rule, dictionary: Dictionary) -> CompiledRule:
     body = tuple(pattern(atom, numbers) for atom in rule.body if isinstance(atom, Atom))
     groupings = tuple(grouping(part) for part in rule.body if isinstance(part, Aggregate))
     bound = len(numbers)
+    filters = (part for part in rule.body if isinstance(part, Filter))
+    parts: list[Bind | Filter] = [*rule.binds, *filters]
     conditions = tuple(
         Condition(
             expression(part.expression),
             tuple(dict.fromkeys(numbers[v] for v in expression_variables(part.expression))),
             argument(part.variable, numbers) if isinstance(part, Bind) else None,
         )
-        for part in (*rule.binds, *(part for part in rule.body if isinstance(part, Filter)))
+        for part in parts
     )
     head = pattern(rule.head, numbers)
     # Each negated atom has existential variables of its own, even if two atoms use one name.

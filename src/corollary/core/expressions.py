@@ -120,8 +120,8 @@ def holds(
         case ("&&", parts) if not _is_typed(expression):
             mask = np.ones(rows, bool)
             for part in parts:
-                kept = {v: ids[mask] for v, ids in columns.items()}
-                mask[mask] = holds(part, kept, int(np.count_nonzero(mask)), dictionary)
+                chosen = {v: ids[mask] for v, ids in columns.items()}
+                mask[mask] = holds(part, chosen, int(np.count_nonzero(mask)), dictionary)
             return mask
     if not _is_typed(expression):
         return truths(expression, columns, rows, dictionary)
@@ -130,9 +130,9 @@ def holds(
     truth: Mask = (result.kind == BOOLEAN) & (result.num == 1)
     undecided = evaluation.undecided
     if undecided.any():
-        left = {v: ids[undecided] for v, ids in columns.items()}
+        rest = {v: ids[undecided] for v, ids in columns.items()}
         count = int(np.count_nonzero(undecided))
-        truth[undecided] = truths(expression, left, count, dictionary)
+        truth[undecided] = truths(expression, rest, count, dictionary)
     return truth
 
 

@@ -29,6 +29,7 @@ from corollary.knowledge_base.transaction import LoadFrom, Transaction, Transact
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
+from corollary.reasoning.choose import EQUALITY
 from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
     from corollary.store.places import Place
-
-EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
 class KnowledgeBase(TripleSurface):
@@ -90,10 +89,10 @@ class KnowledgeBase(TripleSurface):
 
         `engine` is `columnar` or `spark`; `algorithm` and `modules` select the maintenance
         algorithm (`Maintainer`). Rules with variable properties or classes, such as those of
-        `corollary.rules`, are evaluated tuple at a time, or specialized to the axioms among the
-        facts when there are many facts per axiom (`AdaptiveReasoner`). `specialize=True` always
-        specializes them (`SpecializedReasoner`); `specialize=False` evaluates them as written on
-        the columnar engine. With `equality="rewrite"`, one representative replaces all terms that
+        `corollary.rules`, are evaluated tuple at a time, specialized to the axioms among the facts,
+        or as written, as the data decide (`AdaptiveReasoner`). `specialize=True` always specializes
+        them (`SpecializedReasoner`); `specialize=False` evaluates them as written on the columnar
+        engine. With `equality="rewrite"`, one representative replaces all terms that
         are `owl:sameAs` it, in a program with the rules eq-* (`RepresentativeReasoner`).
 
         With `mode="hybrid"`, only the explicit facts and the answers to some patterns are

@@ -120,8 +120,7 @@ class DataReader:
         self.notices = Notices()  # notices about the input, which the commit turns into warnings
         self.imported: set[str] = set()  # imports whose documents were found and read
         self._imports: dict[str, None] = {}
-        options.pop("import_map", None)
-        self._options = cast("FileOptions", options)
+        self._options: FileOptions = options
 
     def facts(self, data: object, relation: str | None = None) -> Tables:
         """Read facts in any form except files."""

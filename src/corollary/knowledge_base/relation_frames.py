@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
-from corollary.knowledge_base.rules import Rules, read_rules
+from corollary.knowledge_base.rules import Rules
+from corollary.knowledge_base.surface import program_of
 from corollary.lang.declarations import EXPLICIT
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, is_auxiliary
@@ -24,16 +25,18 @@ def materialize(
 ) -> dict[str, Any]:
     """Derive everything that follows from tables of pandas, Polars or Arrow, given by relation.
 
+    `program` is a program, its text, a path or the name of a rule set, or a list of these.
+
     Returns a table of the same library for each derived relation, or for each that the program
     names by `@output`. Columns that `@relation` declares are matched by name, and have their
     declared names and types. `corollary.spark.materialize` does the same with DataFrames of Spark.
 
-    >>> program = Program.parse('''
+    >>> program = '''
     ... @relation edge(from: string, to: string) .
     ... @relation path(from: string, to: string) .
     ... path(?x, ?y) :- edge(?x, ?y) .
     ... path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) .
-    ... ''')
+    ... '''
     >>> import pandas as pd
     >>> edges = pd.DataFrame({"to": ["b", "c"], "from": ["a", "b"]})
     >>> print(materialize({"edge": edges}, program)["path"].to_string(index=False))
@@ -44,7 +47,7 @@ def materialize(
     """
     if not tables:
         raise InvalidInput("E341", "there is no table", 'give a relation: {"edge": table}')
-    rules = read_rules(program)
+    rules = program_of(program)
     kb = KnowledgeBase(rules, engine=engine, threads=threads)
     kb.load(dict(tables))
     convert = _converter(next(iter(tables.values())))

@@ -18,7 +18,7 @@ from corollary.knowledge_base.fact_forms import FORMS, FactForm, triple_pattern
 from corollary.knowledge_base.results import split, triples_of
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
-from corollary.lang.program import Program
+from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def program_of(rules: Rules | Iterable[Rules]) -> Program:
         text = rules.strip()
         if not text or not _NAME.match(text):
             return Program.parse(rules)
-        return Program.load(text) if text.endswith(".dl") else read_rules(text)
+        return Program.load(text) if text.endswith(PROGRAM_SUFFIXES) else read_rules(text)
     if isinstance(rules, Path):
         return Program.load(rules)
     if isinstance(rules, Iterable) and not isinstance(rules, bytes | Mapping):

@@ -280,6 +280,8 @@ def validate_declarations(
     statements: Sequence[Relation | Input | Output], rules: Sequence[Rule]
 ) -> Iterator[Diagnostic]:
     """Yield all mistakes in declarations, and in the use of declared relations."""
+    if not statements:
+        return
     yield from _repeated([one for one in statements if isinstance(one, Relation)])
     relations: dict[str, Relation] = {}
     for one in statements:

@@ -157,7 +157,8 @@ def applied(
         case "!":
             return forms.call(lambda value: not boolean(value), arguments)
         case "IF":
-            return forms.choose(*arguments, boolean)
+            condition, yes, no = arguments
+            return forms.choose(condition, yes, no, boolean)
         case "COALESCE":
             return forms.first_value(arguments)
         case "IN" | "NOT IN":

@@ -135,7 +135,7 @@ class Parser(ExpressionParser):
         if token.kind == "tag" and token.text in parse_declarations.TAGS:
             self.declarations.append(parse_declarations.read_declaration(self))
             return []
-        if parse_declarations.is_directive(self):
+        if token.kind == "." and parse_declarations.is_directive(self):
             parse_declarations.skip_directive(self)
             return []
         return self.rules()

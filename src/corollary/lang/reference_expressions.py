@@ -56,13 +56,12 @@ def evaluate(expression: syntax.Expression, s: Substitution) -> Value:
         if decisive not in found and None in found:
             raise Fault
         return (decisive in found) == (sign in ("||", "IN"))
-    values = [attempt(lambda a=a: evaluate(a, s)) for a in arguments]  # type: ignore[misc]
-    if sign == "COALESCE":
-        values = [next((value for value in values if value is not None), None)]
-    if None in values:
+    tried = [attempt(lambda a=a: evaluate(a, s)) for a in arguments]  # type: ignore[misc]
+    values = [value for value in tried if value is not None]
+    if len(values) < len(tried) and (sign != "COALESCE" or not values):
         raise Fault
     match sign, values:
-        case "COALESCE", [value]:
+        case "COALESCE", [value, *_]:
             return value
         case "!", [value]:
             return not boolean(value)

@@ -8,7 +8,6 @@ computed once per term.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,12 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.kinds import (
+    INTEGER_NUMBER,
+    NODE,
+    NUMBER,
+    OTHER,
+    Kinds,
+    kind_of,
+)
 from corollary.core.terms import term_of, text_of
 from corollary.lang.builtins import AGGREGATES, arithmetic
 from corollary.lang.forms import Row
-from corollary.lang.operands import Fault, Value, literal_number, truth
-from corollary.lang.syntax import XSD, Constant
-from corollary.lang.xsd import DECIMAL, DOUBLE, FLOAT, INTEGER, INTEGERS
+from corollary.lang.operands import Fault, Value, truth
+from corollary.lang.syntax import Constant
 from corollary.query.expressions import Expression
 from corollary.query.plan import Call, Kind
 from corollary.query.values import sort_key, text
@@ -31,14 +37,8 @@ from corollary.query.values import sort_key, text
 Ids = npt.NDArray[np.int64]
 
 _CACHE_SIZE = 1 << 18  # cached terms and results
-# Kinds of terms that comparisons distinguish; 0: not computed yet.
-_NODE, _STRING, _NUMBER, _OTHER, _INTEGER = 1, 2, 3, 4, 5
-_TYPED = re.compile(r'"([^"\\]*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>")
 _OWN, _UNKNOWN = -1, -2  # stand-ins for the ids of terms that the data lack
 _LARGEST_SUM = 2.0**62
-_EXACT_DIGITS = 15  # doubles distinguish all decimals of this many digits
-# The most frequent literals in comparisons; Arrow parses them in bulk.
-_PLAIN_INTEGER = rf'^"(?P<digits>-?[0-9]{{1,15}})"\^\^<{re.escape(XSD)}integer>$'
 _ORDERINGS: dict[str, Callable[[Any, Any], npt.NDArray[np.bool_]]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -85,61 +85,6 @@ class Lookup:
         )
 
 
-class Kinds:
-    """Kinds and numeric values of dictionary terms, computed once per term."""
-
-    def __init__(self, dictionary: Dictionary) -> None:
-        self._dictionary = dictionary
-        self._kinds = np.zeros(0, np.int8)
-        self._numbers = np.zeros(0, np.float64)
-
-    def of(self, ids: Ids) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float64]]:
-        """The kinds of terms, and the values of those that are numbers."""
-        if len(self._kinds) < len(self._dictionary):
-            room = len(self._dictionary) + len(self._kinds) // 2
-            self._kinds = np.concatenate([self._kinds, np.zeros(room - len(self._kinds), np.int8)])
-            self._numbers = np.concatenate([self._numbers, np.zeros(room - len(self._numbers))])
-        kinds = self._kinds[ids]
-        if not kinds.all():
-            self._classify(np.unique(ids[kinds == 0]))
-            kinds = self._kinds[ids]
-        return kinds, self._numbers[ids]
-
-    def _classify(self, ids: Ids) -> None:
-        texts = self._dictionary.texts(ids)
-        digits = pc.struct_field(pc.extract_regex(texts, _PLAIN_INTEGER), "digits")
-        plain = pc.is_valid(digits).to_numpy(zero_copy_only=False)
-        self._kinds[ids[plain]] = _INTEGER
-        self._numbers[ids[plain]] = digits.drop_null().cast(pa.int64()).to_numpy()
-        others = texts.filter(pc.invert(pa.array(plain))).to_pylist()
-        described = [kind_of(text) for text in others]
-        self._kinds[ids[~plain]] = [kind for kind, _ in described]
-        self._numbers[ids[~plain]] = [number for _, number in described]
-
-
-def kind_of(text: str) -> tuple[int, float]:
-    """The kind of a term, and its numeric value if a double represents it uniquely.
-
-    >>> kind_of("<a>"), kind_of('"x"'), kind_of('"x"@en')
-    ((1, 0.0), (2, 0.0), (4, 0.0))
-    >>> kind_of('"07"^^<http://www.w3.org/2001/XMLSchema#integer>')
-    (5, 7.0)
-    """
-    if text[0] != '"':
-        return _NODE, 0.0
-    if text[-1] == '"':
-        return _STRING, 0.0
-    match = _TYPED.fullmatch(text)
-    if match is not None and match[2] != FLOAT:
-        number = literal_number(*match.groups())
-        exact = match[2] in INTEGERS or match[2] == DECIMAL
-        if number is not None and number == number and (
-            match[2] == DOUBLE or (exact and len(match[1]) <= _EXACT_DIGITS)
-        ):  # fmt: skip
-            return _INTEGER if match[2] == INTEGER else _NUMBER, float(number)
-    return _OTHER, 0.0
-
-
 class Operand(NamedTuple):
     """One side of a comparison, row by row."""
 
@@ -148,7 +93,7 @@ class Operand(NamedTuple):
     numbers: npt.NDArray[np.float64]
 
     def are_numbers(self) -> npt.NDArray[np.bool_]:
-        numbers: npt.NDArray[np.bool_] = (self.kinds == _NUMBER) | (self.kinds == _INTEGER)
+        numbers: npt.NDArray[np.bool_] = (self.kinds == NUMBER) | (self.kinds == INTEGER_NUMBER)
         return numbers
 
 
@@ -239,8 +184,8 @@ class Evaluator:
         if sign in ("=", "!="):
             # If one is an IRI or blank node, or both are known and not both numbers, term identity
             # decides. A term without an id differs from all terms with one.
-            are_known = (one.kinds != _OTHER) & (two.kinds != _OTHER)
-            decided = are_known | (one.kinds == _NODE) | (two.kinds == _NODE)
+            are_known = (one.kinds != OTHER) & (two.kinds != OTHER)
+            decided = are_known | (one.kinds == NODE) | (two.kinds == NODE)
             same = one.ids == two.ids
             results = np.where(are_numbers, results, same if sign == "=" else ~same)
         undecided = np.flatnonzero(bound & ~decided)
@@ -265,9 +210,9 @@ class Evaluator:
         is_own = (column < 0) | (column >= len(dictionary))
         ids = np.where(is_own, _OWN, column)
         if not len(dictionary):
-            return Operand(ids, np.full(size, _OTHER, np.int8), np.zeros(size))
-        kinds, numbers = self._kinds.of(np.where(is_own, 0, column))
-        return Operand(ids, np.where(is_own, _OTHER, kinds).astype(np.int8), numbers)
+            return Operand(ids, np.full(size, OTHER, np.int8), np.zeros(size))
+        kinds, numbers = self._kinds.of(np.where(is_own, 0, column), dictionary)
+        return Operand(ids, np.where(is_own, OTHER, kinds).astype(np.int8), numbers)
 
     def _aggregate(self, lists: pa.Array) -> list[str | None]:
         function, separator = AGGREGATES[self._call.aggregate], self._call.separator
@@ -293,8 +238,8 @@ class Evaluator:
         lengths = pc.list_value_length(lists).to_numpy()
         if not len(members) or not lengths.all() or members.min() < 0:
             return None
-        kinds, numbers = self._kinds.of(members)
-        if (kinds != _INTEGER).any() or np.abs(numbers).sum() >= _LARGEST_SUM:
+        kinds, numbers = self._kinds.of(members, self._lookup.dictionary)
+        if (kinds != INTEGER_NUMBER).any() or np.abs(numbers).sum() >= _LARGEST_SUM:
             return None
         starts = np.cumsum(lengths) - lengths
         sums = np.add.reduceat(numbers.astype(np.int64), starts).tolist()

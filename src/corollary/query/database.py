@@ -15,12 +15,13 @@ import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.kinds import Kinds
 from corollary.core.match import triple_columns
 from corollary.engines.columnar.budget import Budget, format_bytes, resident_memory
 from corollary.errors import CorollaryError, OperationFailed
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Constant
-from corollary.query.columns import Evaluator, Kinds, Lookup
+from corollary.query.columns import Evaluator, Lookup
 from corollary.query.connection import Connection
 from corollary.query.dialect import TEXT_OF, Dialect, DuckDBDialect, table_name
 from corollary.query.plan import Call, Plan, Scan
@@ -70,7 +71,7 @@ class DuckDBRunner(ABC, Generic[S]):
         self._source = source
         self._dictionary = dictionary = source.dictionary
         self._threads, self._budget = threads, Budget(limit_memory)
-        self._kinds = Kinds(dictionary)
+        self._kinds = Kinds.of_dictionary(dictionary)
         self._lookup = Lookup(dictionary, ())
         self._functions: set[str] = set()
         self._inline: set[str] = set()  # loaded tables of VALUES

@@ -167,7 +167,8 @@ def _bound(node: Node, into: Expression) -> Function:
 
 
 def _if(node: Node, into: Expression) -> Function:
-    return forms.choose(*(_compile(part, into) for part in node.args))
+    condition, yes, no = (_compile(part, into) for part in node.args)
+    return forms.choose(condition, yes, no)
 
 
 def _coalesce(node: Node, into: Expression) -> Function:

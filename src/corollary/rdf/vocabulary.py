@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from pyarrow import compute
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.notices import Notices
@@ -108,6 +107,8 @@ def vocabulary_of_columns(columns: Sequence[Ids], dictionary: Dictionary) -> Voc
     """Like `vocabulary_of` for columns of triples; also returns imported documents, ontologies."""
     if not len(columns) or not len(columns[0]):
         return {}, [], []
+    from pyarrow import compute
+
     texts = dictionary.texts_from(0)
     ours = compute.or_(
         compute.starts_with(texts, f"<{RDFS}"), compute.starts_with(texts, f"<{OWL}")

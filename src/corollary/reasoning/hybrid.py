@@ -17,7 +17,7 @@ from typing import cast
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.hybrid import Answer, Hybrid
 from corollary.algorithms.hybrid_tree import Query, Tree, grow
-from corollary.algorithms.reasoner import Options, refuse_difference
+from corollary.algorithms.reasoner import Options, Reasoner, refuse_difference
 from corollary.core.changes import Changes
 from corollary.core.compile import narrow_predicate
 from corollary.core.dictionary import Ids
@@ -26,6 +26,7 @@ from corollary.errors import Source
 from corollary.lang.program import Program
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import Atom, Rule
+from corollary.reasoning.adaptive import AdaptiveReasoner
 from corollary.reasoning.specialization import SpecializedReasoner
 from corollary.reasoning.templates import is_specializable
 
@@ -50,19 +51,66 @@ def make_hybrid(
     options: Options[F] | None = None,
     *,
     materialize: Sequence[Atom] = (),
-    specialize: bool = True,
-) -> Hybrid[F] | SpecializedHybridReasoner[F]:
-    """Create a hybrid reasoner, with specialized rules if the program has rules about schemas.
+    specialize: bool | None = None,
+) -> Reasoner[F]:
+    """Create a hybrid reasoner.
 
-    It derives its small materialization itself, and ignores known facts.
+    The data decide whether rules about schemas are specialized, or `specialize` does. It derives
+    its small materialization itself, and ignores known facts.
     """
-    options = replace(options or Options(), known=None)
+    options = replace(options or Options(), known=None, complete=None)
     patterns = tuple(materialize)
     if program.has_triples:
         patterns = (*schema_patterns(), *patterns)
-    if specialize and is_specializable(program):
+    if specialize is False or not is_specializable(program):
+        return Hybrid(program, explicit, engine, options, patterns=patterns)
+    if specialize:
         return SpecializedHybridReasoner(program, explicit, engine, options, patterns=patterns)
-    return Hybrid(program, explicit, engine, options, patterns=patterns)
+    return AdaptiveHybridReasoner(program, explicit, engine, options, patterns=patterns)
+
+
+class AdaptiveHybridReasoner(AdaptiveReasoner[F]):
+    """`Hybrid` over specialized rules, or over rules as written if there would be too many.
+
+    A query over rules as written derives facts of all classes and properties that lead to its own;
+    a specialized rule costs some 200 µs whenever the rules change.
+    """
+
+    _continues = False  # what is stored is derived again
+
+    def __init__(
+        self,
+        program: Program,
+        explicit: F,
+        engine: Engine[F],
+        options: Options[F] | None = None,
+        *,
+        patterns: Iterable[Atom] = (),
+    ) -> None:
+        """Pre-materialize the patterns."""
+        self.patterns = tuple(patterns)
+        super().__init__(program, explicit, engine, options)
+
+    def _fits_tuples(self, program: Program, facts: int, axioms: int) -> bool:
+        return False
+
+    def _is_worth_an_index(self) -> bool:
+        return False
+
+    def _specialized(
+        self, program: Program, explicit: F, options: Options[F], most_rules: int | None
+    ) -> SpecializedHybridReasoner[F]:
+        return SpecializedHybridReasoner(
+            program,
+            explicit,
+            self.engine,
+            options,
+            patterns=self.patterns,
+            most_rules=most_rules,
+        )
+
+    def _as_written(self, program: Program, explicit: F, options: Options[F]) -> Hybrid[F]:
+        return Hybrid(program, explicit, self.engine, options, patterns=self.patterns)
 
 
 class SpecializedHybridReasoner(SpecializedReasoner[F]):
@@ -96,10 +144,11 @@ class SpecializedHybridReasoner(SpecializedReasoner[F]):
         options: Options[F] | None = None,
         *,
         patterns: Iterable[Atom] = (),
+        most_rules: int | None = None,
     ) -> None:
-        """Pre-materialize the patterns."""
+        """Pre-materialize the patterns; see `SpecializedReasoner` for `most_rules`."""
         self.patterns = tuple(patterns)
-        super().__init__(program, explicit, engine, options)
+        super().__init__(program, explicit, engine, options, most_rules=most_rules)
 
     def _maintained(self, program: Program, explicit: F, options: Options[F]) -> Hybrid[F]:
         return Hybrid(

@@ -137,6 +137,12 @@ def _changes(body: dict[str, Any]) -> dict[str, str]:
     return body
 
 
+async def revert(exchange: Exchange) -> Response:
+    """Undo a version, or bring one back."""
+    version, to = exchange.value("version"), exchange.value("to")
+    return await exchange.commit("revert", version=version, to=to)
+
+
 async def add_rules(exchange: Exchange) -> Response:
     """Add rules."""
     if exchange.media_type != "text/plain":
@@ -315,6 +321,19 @@ OPERATIONS = (
         parameters=(MESSAGE,),
         bodies={"application/json": _CHANGES_SCHEMA},
         errors=(400, 409, 413, 415, 503),
+    ),
+    Operation(
+        "POST",
+        "/revert",
+        "undo a version, or bring one back",
+        revert,
+        role="admin",
+        parameters=(
+            Parameter("version", "the version to undo", kind="integer"),
+            Parameter("to", "the version to bring back", kind="integer"),
+            MESSAGE,
+        ),
+        errors=(400, 404, 409, 503),
     ),
     Operation(
         "GET",

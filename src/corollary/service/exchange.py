@@ -186,7 +186,8 @@ class Exchange:
     async def commit(self, job: str, status: int = 200, **arguments: Any) -> Response:
         """Run a job that commits. It goes on if the client goes away: it may be done already."""
         service = self.service
-        message = self.parsed(MESSAGE) or f"by {self.identity.name}"
+        by = "" if service.settings.tokens is None else f"by {self.identity.name}"
+        message = self.parsed(MESSAGE) or by
         done = await self.while_connected(
             service.writer.run(job, keep=True, message=message, **arguments)
         )

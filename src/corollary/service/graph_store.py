@@ -32,6 +32,7 @@ def refuse_named_graphs(exchange: Exchange) -> None:
         )
     if "default" not in names:
         raise InvalidInput("E600", "the request names no graph", "use ?default")
+    exchange.value("default")
 
 
 async def get(exchange: Exchange) -> Response:

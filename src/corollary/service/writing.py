@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from corollary.errors import CorollaryError
+from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.printer import Printer
 from corollary.lang.syntax import Atom
@@ -86,23 +87,38 @@ def _apply(tx: Transaction, changes: Mapping[str, str]) -> None:
         tx.update(changes["update"], load="none")
 
 
+def revert(
+    session: Session, version: int | None = None, to: int | None = None, message: str = ""
+) -> Json:
+    """Commit the inverse of a version, or what brings a version back."""
+    return _retry(session, lambda kb: kb.revert(version, to=to, message=message))
+
+
 def _commit(session: Session, work: Work, message: str) -> Json:
-    """Commit a transaction; if another process has committed meanwhile, try once more."""
-    try:
-        return _transact(session, work, message)
-    except CorollaryError as error:
-        if error.code != "E502":
-            raise
-    session.close()
-    return _transact(session, work, message)
+    """Commit a transaction."""
+
+    def transact(kb: KnowledgeBase) -> TransactionChanges:
+        with kb.transaction(message=message) as tx:
+            work(tx)
+        return tx.changes
+
+    return _retry(session, transact)
 
 
-def _transact(session: Session, work: Work, message: str) -> Json:
-    kb = session.at()
-    session.base = kb.version
-    with kb.transaction(message=message) as tx:
-        work(tx)
-    return changes_json(tx.changes, kb.prefixes) | {"newest": kb.version}
+def _retry(session: Session, commit: Callable[[KnowledgeBase], TransactionChanges]) -> Json:
+    """Commit; if another process has committed meanwhile, try once more."""
+    for attempt in range(2):
+        kb = session.at()
+        session.base = kb.version
+        try:
+            changes = commit(kb)
+        except CorollaryError as error:
+            if error.code != "E502" or attempt:
+                raise
+            session.close()
+        else:
+            break
+    return changes_json(changes, kb.prefixes) | {"newest": kb.version}
 
 
 def changes_json(changes: TransactionChanges, prefixes: Mapping[str, str]) -> Json:
@@ -144,7 +160,6 @@ def _rows(
         yield kind, fact, seen[sign] <= explicit[sign]
 
 
-WRITING_JOBS: Mapping[str, Callable[..., Any]] = {
-    job.__name__: job for job in (update, transact, put_graph, preview)
+ALL_JOBS: Mapping[str, Callable[..., Any]] = JOBS | {
+    job.__name__: job for job in (update, transact, put_graph, revert, preview)
 }
-ALL_JOBS = JOBS | WRITING_JOBS

@@ -163,9 +163,9 @@ def _materialize_relations(
     """Materialize a DataFrame for each relation, and return one for each derived relation."""
     if not frames:
         raise InvalidInput("E546", "there is no DataFrame", 'give a relation: {"edge": frame}')
-    rows = [relation_rows(frame, name, rules) for name, frame in frames.items()]
     session = next(iter(frames.values())).sparkSession
     with Operation.begin(options, "materialize") as operation:  # the results read its frames
+        rows = [relation_rows(frame, name, rules) for name, frame in frames.items()]
         facts, terms, _ = _closed(rows, rules, operation)
         found = {name: result_frame(facts, terms, name, rules) for name in result_relations(rules)}
     return {name: in_session(frame, session) for name, frame in found.items()}
