@@ -1,4 +1,4 @@
-"""rdflib's store plugin, and SHACL shapes."""
+"""rdflib's store plugin, SHACL shapes, and log records."""
 
 from __future__ import annotations
 
@@ -94,3 +94,14 @@ def test_shapes_see_derived_triples(tmp_path: Path) -> None:
     (tmp_path / "shapes.ttl").write_text("no turtle", "utf-8")
     assert call(*run, folder=tmp_path).returncode == 2
     assert call("check", "pets.ttl", "--shapes", "no.ttl", folder=tmp_path).returncode == 2
+
+
+def test_log_records(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    kb = KnowledgeBase("q(?x) :- p(?x) .")
+    kb.save(tmp_path / "p.store")
+    with caplog.at_level("INFO", logger="corollary"):
+        kb.insert("p(1)")
+        KnowledgeBase.open(tmp_path / "p.store")
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first.startswith("<changes of version 2: +2 -0> by ")
+    assert second == f"opened {tmp_path / 'p.store'} at version 2"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from corollary.algorithms.hybrid_tree import Tree
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, Facts
+from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
 from corollary.errors import InvalidInput
@@ -177,6 +178,7 @@ class KnowledgeBase(TripleSurface):
             limit_memory=limit_memory,
             write_cache=write_cache,
         )
+        LOGGER.info("opened %s at version %d", path, kb.state.version)
         return kb
 
     def save(
