@@ -37,6 +37,12 @@ def add_arguments(parser: arguments.Parser) -> None:
         help="only list the axioms outside OWL 2 RL, with the reasons; nothing is derived",
     )
     parser.add_argument(
+        "--shapes",
+        metavar="FILE",
+        help="validate all triples, explicit and derived, against SHACL shapes (extra"
+        " corollary[shapes]); violations make the exit status 1",
+    )
+    parser.add_argument(
         "--fail-on",
         action="append",
         choices=(*KINDS, "all"),
@@ -72,7 +78,7 @@ def check(options: argparse.Namespace) -> int:
         if options.profile:
             found = CheckReport(outside_profile=tuple(profile(kb.state)))
         else:
-            found = kb.check(limit=options.limit)
+            found = kb.check(limit=options.limit, shapes=options.shapes)
         clock.lap("check")
     if options.json:
         report = found.to_json() | {
@@ -85,7 +91,7 @@ def check(options: argparse.Namespace) -> int:
     print_skipped(skipped, samples)
     if not options.quiet and not options.json:
         print(f"{kb.count():,} facts, seconds: {format_seconds(clock.seconds)}", file=sys.stderr)
-    kinds = KINDS if "all" in options.fail_on else ("contradictions", *options.fail_on)
+    kinds = KINDS if "all" in options.fail_on else ("contradictions", "shapes", *options.fail_on)
     return 1 if found.findings(kinds) else 0
 
 

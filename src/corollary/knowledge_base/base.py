@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow as pa
 from corollary.algorithms.hybrid_tree import Tree
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, Facts
+from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
 from corollary.errors import InvalidInput
@@ -176,6 +178,7 @@ class KnowledgeBase(TripleSurface):
             limit_memory=limit_memory,
             write_cache=write_cache,
         )
+        LOGGER.info("opened %s at version %d", path, kb.state.version)
         return kb
 
     def save(
@@ -438,13 +441,14 @@ class KnowledgeBase(TripleSurface):
         """
         return smallest_proofs(self.state, limit)
 
-    def check(self, *, limit: int | None = 3) -> CheckReport:
+    def check(self, *, limit: int | None = 3, shapes: str | Path | None = None) -> CheckReport:
         """Check everything, and return a report.
 
         It lists contradictions, classes and properties that cannot have members, literals that do
         not fit their datatypes, violated integrity conditions of SKOS if it is used, and axioms
         outside OWL 2 RL, which may have no effect. Contradictions have up to `limit` proofs, the
-        smallest first, without the steps of auxiliary relations.
+        smallest first, without the steps of auxiliary relations. `shapes` is a file of SHACL shapes
+        against which all triples are validated, explicit and derived (extra `corollary[shapes]`).
 
         >>> kb = KnowledgeBase("owl-rl")
         >>> _ = kb.insert("<urn:C> owl:complementOf <urn:D> .")
@@ -457,7 +461,7 @@ class KnowledgeBase(TripleSurface):
         """
         from corollary.knowledge_base.check_report import check
 
-        return check(self.state, limit)
+        return check(self.state, limit, shapes)
 
     def schema(self) -> Schema:
         """Return the hierarchies of classes and properties, with counts.

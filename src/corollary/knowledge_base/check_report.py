@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from corollary.core.terms import term_of
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
 from corollary.knowledge_base.results import triples_of
+from corollary.knowledge_base.shapes import ShapeViolation, validate_shapes
 from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.knowledge_base.unsatisfiable import Unsatisfiable, is_schema, unsatisfiable
 from corollary.lang.datatypes import well_formed
@@ -27,7 +29,7 @@ from corollary.rdf.rulesets import rules
 from corollary.rdf.vocabulary import read_by
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
-KINDS = ("contradictions", "unsatisfiable", "literals", "skos", "profile")
+KINDS = ("contradictions", "unsatisfiable", "literals", "skos", "profile", "shapes")
 _SHOWN = 50  # findings of a kind that the text lists; JSON has all of them
 
 
@@ -61,7 +63,8 @@ class CheckReport:
 
     `contradictions` are violated constraints, with the smallest proof first; `unsatisfiable`
     classes and properties cannot have members; `literals` do not fit their datatypes; `skos` are
-    violated integrity conditions of SKOS; `outside_profile` are axioms outside OWL 2 RL.
+    violated integrity conditions of SKOS; `outside_profile` are axioms outside OWL 2 RL; `shapes`
+    are the results of a SHACL validation, if shapes were given.
     """
 
     contradictions: tuple[Inconsistency, ...] = ()
@@ -69,6 +72,7 @@ class CheckReport:
     literals: tuple[IllTyped, ...] = ()
     skos: tuple[Inconsistency, ...] = ()
     outside_profile: tuple[OutsideAxiom, ...] = ()
+    shapes: tuple[ShapeViolation, ...] = ()
 
     @property
     def consistent(self) -> bool:
@@ -87,6 +91,7 @@ class CheckReport:
             "literals": self.literals,
             "skos": self.skos,
             "profile": self.outside_profile,
+            "shapes": self.shapes,
         }
         for kind in kinds:
             if kind not in found:
@@ -106,6 +111,7 @@ class CheckReport:
             ("literals that do not fit their datatypes", self.literals),
             ("violated integrity conditions of SKOS", self.skos),
             ("axioms outside OWL 2 RL", self.outside_profile),
+            ("violated SHACL shapes", self.shapes),
         ):
             parts += _section(title, found)
         return "\n".join(parts)
@@ -117,6 +123,7 @@ class CheckReport:
             ("cannot have members", self.unsatisfiable),
             ("literals that do not fit their datatypes", self.literals),
             ("axioms outside OWL 2 RL", self.outside_profile),
+            ("violated SHACL shapes", self.shapes),
         ):
             lines = [line for text in _section(title, found) for line in text.strip().splitlines()]
             if lines:
@@ -136,6 +143,7 @@ class CheckReport:
             "literals": [one.to_json() for one in self.literals],
             "skos": [one.to_json() for one in self.skos],
             "outside_profile": [one.to_json() for one in self.outside_profile],
+            "shapes": [one.to_json() for one in self.shapes],
         }
 
 
@@ -149,7 +157,9 @@ def _section(title: str, found: Iterable[object]) -> Iterator[str]:
             yield f"  … and {len(listed) - _SHOWN:,} more"
 
 
-def check(state: KnowledgeState, limit: int | None) -> CheckReport:
+def check(
+    state: KnowledgeState, limit: int | None, shapes: str | Path | None = None
+) -> CheckReport:
     """Check a knowledge base; see `KnowledgeBase.check`.
 
     >>> from corollary import KnowledgeBase
@@ -163,6 +173,7 @@ def check(state: KnowledgeState, limit: int | None) -> CheckReport:
         tuple(_ill_typed(state)),
         tuple(_skos(state, limit)),
         tuple(profile(state)) if is_owl else (),
+        () if shapes is None else tuple(validate_shapes(state, shapes)),
     )
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
+from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering, note_growth
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
@@ -354,7 +355,9 @@ class Transaction:
             found=reader.imported,
         )
         reader.notices.warn()
-        return self._changes_of(state, applied, version, committed)
+        changes = self._changes_of(state, applied, version, committed)
+        LOGGER.info("%r by %s", changes, applied.statistics.algorithm)
+        return changes
 
     def _changes_of(
         self, state: KnowledgeState, applied: Applied, version: int, committed: Committed | None
