@@ -10,10 +10,8 @@ from corollary.lang.syntax import (
     IRI,
     RDF,
     TRIPLE,
-    Aggregate,
     Atom,
     BodyLiteral,
-    Filter,
     Negation,
     Rule,
     Term,
@@ -62,7 +60,7 @@ def _phrase(part: BodyLiteral, printer: Printer) -> str:
             return f"{printer.term(subject)} {_verb(property_, printer)} {printer.term(object_)}"
         case Negation(atom):
             return f"it is not known that {_phrase(atom, printer)}"
-        case Atom() | Filter() | Aggregate():
+        case _:
             return printer.body_literal(part)
 
 
