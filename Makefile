@@ -69,6 +69,8 @@ $(READY): requirements.lock pyproject.toml
 	@"$(PYTHON)" -m venv --clear $(VENV)
 	@$(PIP) install --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@echo "Compiling (skipped if it fails: loops are also compiled when they are needed)"
+	@-$(BIN)/corollary warm
 	@touch $@
 
 define require_python

@@ -46,7 +46,9 @@ NOT_RECORDED = {
     "rematerialize_cost_facts": f"{_SUMMED} change_cost_facts",
     "goal_checked_facts_allowance": f"{_SUMMED} hard_search_facts_limit",
     "tuple_facts_of_axiom": f"{_SUMMED} tuple_facts_limit",
+    "facts_of_specialized_rule": f"{_SUMMED} specialized_rules_limit",
     "least_tuple_steps": f"{_SUMMED} tuple_steps_of_fact",
+    "interpreted_call_elements": "a loop compares it until it is compiled; tests/core/test_jit.py",
     "tuple_slice_steps": f"{_COMPILED}; tests/test_tuples.py",
     "proof_rule_instances_limit": "the instances are sliced; `many_instances`",
     "driver_terms_limit": "only filters over tables of terms; tests/engines/spark/test_answers.py",
@@ -152,7 +154,7 @@ def large_schemas(crossings: Crossings) -> None:
     text = "".join(f"[<C{n}>, rdfs:subClassOf, <C{n + 1}>] ." for n in range(9))
     program = Program.parse(text + "[<x>, a, <C0>] .")
     for axioms, replicated in ((1000, 0), (0, 0), (0, 1000)):
-        limits = {"specialized_axioms_limit": axioms, "replicated_facts_limit": replicated}
+        limits = {"distributed_rules_limit": axioms, "replicated_facts_limit": replicated}
         with thresholds(**limits), recorded_crossings(crossings):
             engine: Any = inline(Dictionary(), small=0)
             materializing_reasoner(

@@ -1,4 +1,4 @@
-"""Rules as written over a replicated schema: what follows from scratch, after every change."""
+"""Rules as written, and the choice among ways to evaluate them: what follows from scratch."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE
 from corollary.rdf.rulesets import rules
+from corollary.reasoning.as_written import AsWrittenReasoner, closed_schema
 from corollary.reasoning.materialized import materializing_reasoner
-from corollary.reasoning.replicated_schema import ReplicatedSchemaReasoner, closed_schema
 from corollary.reasoning.specialization import SpecializedReasoner
 from corollary.reasoning.templates import schema_predicates
 from corollary.testing import thresholds
@@ -88,14 +88,14 @@ def sizes_of(seed: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_columnar(seed: int) -> None:
-    replay(random_history(seed), ColumnarEngine, ReplicatedSchemaReasoner)
+    replay(random_history(seed), ColumnarEngine, AsWrittenReasoner)
 
 
 @pytest.mark.parametrize("seed", [*range(20, 28), 47])
 def test_partitions(seed: int) -> None:
     history = random_history(seed, changes=3)
     make = partial(replicating, program=history.program, **sizes_of(seed))
-    replay(history, make, ReplicatedSchemaReasoner, Options(coarse=True))
+    replay(history, make, AsWrittenReasoner, Options(coarse=True))
 
 
 @pytest.mark.long
@@ -103,23 +103,23 @@ def test_partitions(seed: int) -> None:
 def test_many_partitions(seed: int) -> None:
     history = random_history(seed)
     make = partial(replicating, program=history.program, **sizes_of(seed))
-    replay(history, make, ReplicatedSchemaReasoner, Options(coarse=True))
+    replay(history, make, AsWrittenReasoner, Options(coarse=True))
 
 
 @pytest.mark.parametrize("seed", first(1, range(2)))
 def test_medium(seed: int) -> None:
     history = random_history(seed, "medium", changes=2)
     make = partial(replicating, program=history.program, **sizes_of(seed))
-    replay(history, make, ReplicatedSchemaReasoner, Options(coarse=True))
+    replay(history, make, AsWrittenReasoner, Options(coarse=True))
 
 
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_thresholds(seed: int) -> None:
     """Rules are specialized to few axioms and general for many, replicated or not."""
     history = random_history(seed, changes=3)
-    limits = {"specialized_axioms_limit": 0, "replicated_facts_limit": 2 * seed}
+    limits = {"distributed_rules_limit": 0, "replicated_facts_limit": 2 * seed}
     for axioms in (0, 5, 1000):
-        with thresholds(**(limits | {"specialized_axioms_limit": axioms})):
+        with thresholds(**(limits | {"distributed_rules_limit": axioms})):
             replay(
                 history,
                 partial(inline, **sizes_of(seed)),
@@ -128,14 +128,18 @@ def test_thresholds(seed: int) -> None:
             )
 
 
-def test_choice_by_axioms() -> None:
+def test_choice_by_rules() -> None:
     text = "[<A>, rdfs:subClassOf, <B>] . [<B>, rdfs:subClassOf, <C>] . [<x>, a, <A>] ."
-    for limit, expected in ((1, ReplicatedSchemaReasoner), (2, SpecializedReasoner)):
+    for limit, expected in (
+        (1, AsWrittenReasoner),  # fewer than the axioms
+        (2, AsWrittenReasoner),  # fewer than the rules
+        (3, SpecializedReasoner),
+    ):
         engine: Any = inline(Dictionary())
         facts = engine.facts(encode(Program.parse(text).facts, engine.dictionary))
-        with thresholds(specialized_axioms_limit=limit):
+        with thresholds(distributed_rules_limit=limit):
             kept: Any = materializing_reasoner(rules("rhodf"), facts, engine)
-        assert type(kept) is expected
+        assert type(kept._inner) is expected
         assert len(kept.facts) == 6
         kept.verify()
 
@@ -148,10 +152,8 @@ def test_known_facts() -> None:
         engine: Any = make(Dictionary())
         program = first.program.without_facts()
         explicit = facts_of(engine, [*first.explicit, *map(as_triple, first.program.axioms)])
-        once = ReplicatedSchemaReasoner(program, explicit, engine, Options(coarse=True))
-        again = ReplicatedSchemaReasoner(
-            program, explicit, engine, Options(known=once.facts, coarse=True)
-        )
+        once = AsWrittenReasoner(program, explicit, engine, Options(coarse=True))
+        again = AsWrittenReasoner(program, explicit, engine, Options(known=once.facts, coarse=True))
         assert triples_of(engine, again.all_facts) == first.triples
         change = history.changes[0]
         again.update(
@@ -186,7 +188,7 @@ def test_types_stay_at_their_subjects() -> None:
         engine: Any = inline(Dictionary(), small=0, finish=0, tiny=0)
         facts = engine.facts(encode(Program.parse(chain + data).facts, engine.dictionary))
         limits = {} if replicated else {"replicated_facts_limit": 0}
-        with thresholds(specialized_axioms_limit=0, **limits):
+        with thresholds(distributed_rules_limit=0, **limits):
             kept = materializing_reasoner(rules("rhodf"), facts, engine, Options(coarse=True))
         assert len(kept.facts) == 20 * 21 // 2 + 3 * (20 * 21 // 2 + 20)
         assert (sum(report.exchanged for report in engine.reports) == 0) is replicated

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corollary as co
+from corollary.algorithms.hybrid import Hybrid
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.hybrid import triple_ids
 from corollary.knowledge_base.verify import verify_store
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, Atom, Literal, Rule, Variable
-from corollary.reasoning.hybrid import schema_patterns
+from corollary.reasoning.hybrid import SpecializedHybridReasoner, schema_patterns
 from corollary.testing import random_thresholds, thresholds
 from tests.effort import scaled
 from tests.engines.factories import marks
@@ -187,20 +189,47 @@ def test_predicates_with_facts_by_variable_heads_alone(
     both.same("[?s, ?p, ?o]")
 
 
-def test_rule_with_too_many_cases() -> None:
-    """A rule that is not written out has a variable head."""
+def test_rule_with_a_variable_head() -> None:
+    """A rule that data turn into specialized ones, or that stays as it is."""
     rules = """
         _literal(?l) :- [?s, ?p, ?l], FILTER(isLiteral(?l)) .
         [?l, a, ?d] :- [?d, a, rdfs:Datatype], _literal(?l), FILTER(hasDatatype(?l, ?d)) .
         [?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c] .
     """
-    with thresholds(specialized_bindings_limit=2):
-        both = Both(Program.parse(rules))
-        both.change("[xsd:integer, rdfs:subClassOf, rdfs:Literal] . [<ann>, <age>, 7] .")
-        for datatypes in (["byte"], ["integer", "long", "short"]):
-            both.change("".join(f"[xsd:{name}, a, rdfs:Datatype] ." for name in datatypes))
-            both.same("[?s, ?p, ?o]")
-        assert "[7, a, rdfs:Literal]" in both.hybrid
+    for limit in (2, 1000):
+        with thresholds(specialized_rules_limit=limit):
+            both = Both(Program.parse(rules))
+            both.change("[xsd:integer, rdfs:subClassOf, rdfs:Literal] . [<ann>, <age>, 7] .")
+            for datatypes in (["byte"], ["integer", "long", "short"]):
+                both.change("".join(f"[xsd:{name}, a, rdfs:Datatype] ." for name in datatypes))
+                both.same("[?s, ?p, ?o]")
+            assert "[7, a, rdfs:Literal]" in both.hybrid
+
+
+def test_data_decide_how_queries_unfold() -> None:
+    """Rules of a large schema stay as written, until there are data enough to specialize them."""
+    both = Both(co.rules("owl-rl"))
+
+    def unfolds() -> type:
+        reasoner: Any = both.hybrid.state.reasoner
+        return type(reasoner._inner)
+
+    classes = "".join(f"[<c{n}>, rdfs:subClassOf, <c{n + 1}>] ." for n in range(8))
+    members = "".join(f"[<x{n}>, a, <c{n % 8}>] . [<x{n}>, <p>, <y>] ." for n in range(16))
+    limits = {"specialized_rules_limit": 30, "facts_of_specialized_rule": 3}
+    with thresholds(**limits, tuple_facts_limit=1000):
+        assert unfolds() is SpecializedHybridReasoner
+        both.change(classes + members)
+        assert unfolds() is Hybrid, "the update would add too many rules"
+        for pattern in ("[?x, a, <c7>]", "[<x3>, a, ?c]", "[?s, ?p, ?o]"):
+            both.same(pattern)
+        for batch in range(4):  # grows little by little
+            both.change("".join(f"[<x{n}>, <p>, <z{batch}>] ." for n in range(90)))
+            both.same("[?x, a, <c7>]")
+        assert unfolds() is SpecializedHybridReasoner
+        both.change("[<c8>, rdfs:subClassOf, <c0>] .", deleted="[<c3>, rdfs:subClassOf, <c4>] .")
+        both.same("[?s, ?p, ?o]")
+        both.hybrid.state.reasoner.verify()
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 10))

@@ -106,7 +106,7 @@ from corollary.core.jit import compiled
 def increment(x):
     return x + 1
 
-print(increment(3), os.path.basename(numba.config.CACHE_DIR))
+print(increment.dispatcher(3), os.path.basename(numba.config.CACHE_DIR))
 """
 
 

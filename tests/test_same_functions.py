@@ -66,7 +66,7 @@ def texts(found: object) -> dict[tuple[str, ...], str]:
 @pytest.mark.parametrize("expression", [*UNARY, *BINARY])
 def test_over_columns(expression: str) -> None:
     """`BIND` and `FILTER` over a relation give what SPARQL gives over VALUES."""
-    second = OPERANDS if expression in BINARY else OPERANDS[:1]
+    second = OPERANDS[::2] if expression in BINARY else OPERANDS[:1]
     pairs = [(a, b) for a in OPERANDS for b in second]
     facts = " ".join(f"pair({a}, {b}) ." for a, b in pairs)
     # Other values than booleans are conditions in SPARQL only.

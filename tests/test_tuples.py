@@ -19,6 +19,7 @@ from corollary.lang import reference
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, Rule, is_auxiliary
 from corollary.reasoning.adaptive import AdaptiveReasoner
+from corollary.reasoning.as_written import AsWrittenReasoner
 from corollary.reasoning.specialization import SpecializedReasoner
 from corollary.reasoning.tuples import TupleReasoner
 from corollary.testing import draw, thresholds
@@ -316,7 +317,7 @@ def test_updates_of_many_specialized_rules_use_an_index(share: int) -> None:
         with kb.transaction() as tx:
             tx.insert("\n".join([*_classes(12), *members]))
         assert _inner(kb) is SpecializedReasoner
-        with thresholds(specialized_rules_limit=3):
+        with thresholds(specialized_rules_limit=3, facts_of_specialized_rule=1):
             for text in ("<urn:new> a <urn:c3> .", "<urn:c3> rdfs:subClassOf <urn:c5> ."):
                 for change in ("insert", "delete", "insert"):
                     with kb.transaction() as tx:
@@ -328,6 +329,39 @@ def test_updates_of_many_specialized_rules_use_an_index(share: int) -> None:
             tx.insert("\n".join(f"<urn:z{n}> a <urn:c{n % 12}> ." for n in range(500)))
         assert _inner(kb) is SpecializedReasoner
         kb.state.reasoner.verify()
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "dred", "bf-c", "rematerialize"])
+@pytest.mark.parametrize("name", ["rdfs", "owl-rl"])
+def test_rules_stay_as_written_if_there_are_many(name: str, algorithm: str) -> None:
+    """Whether a load, an update or a derived axiom asks for too many; and with data, few again."""
+    kb = co.KnowledgeBase(co.rules(name), algorithm=algorithm)
+    plain = co.KnowledgeBase(co.rules(name), specialize=False)
+    limits = {"specialized_rules_limit": 200, "tuple_facts_limit": 0, "tuple_facts_of_axiom": 0}
+    below = "<urn:below> rdfs:subPropertyOf rdfs:subClassOf . <urn:c2> <urn:below> <urn:d> ."
+    data = "".join(f"<urn:y{n}> <urn:p{n % 7}> <urn:y{n // 2}> ." for n in range(99))
+    evaluated = []
+    with thresholds(**limits, facts_of_specialized_rule=9, index_memory_share=1 << 40):
+        for inserted, deleted in (
+            ("".join(_classes(4)), ""),
+            (below, ""),
+            ("".join(_classes(24)), ""),
+            ("<urn:new> a <urn:c3> .", "<urn:c2> <urn:below> <urn:d> ."),
+            (data.replace("urn:y", "urn:z") + data + data.replace("urn:y", "urn:v"), ""),
+            (below, "".join(_classes(24))),
+        ):
+            for one in (kb, plain):
+                with one.transaction() as tx:
+                    tx.delete(deleted or "# nothing")
+                    tx.insert(inserted)
+            assert kb.count() == plain.count()
+            rows = (
+                {str(row) for row in one.facts("[?x, a, ?c]").to_pylist()} for one in (kb, plain)
+            )
+            assert next(rows) == next(rows)
+            evaluated.append(_inner(kb))
+    kb.state.reasoner.verify()
+    assert {SpecializedReasoner, AsWrittenReasoner} <= {*evaluated}, evaluated
 
 
 def test_many_derivations_are_evaluated_over_whole_relations() -> None:

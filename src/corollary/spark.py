@@ -14,6 +14,7 @@ from corollary.knowledge_base.spark import (
     register,
     update,
 )
+from corollary.knowledge_base.spark.publishing import publish
 from corollary.knowledge_base.spark.streaming import stream
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "build",
     "materialize",
     "open_store",
+    "publish",
     "query",
     "register",
     "stream",

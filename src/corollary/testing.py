@@ -65,9 +65,9 @@ def all_thresholds() -> dict[str, Threshold]:
 def thresholds(**overrides: int) -> Iterator[dict[str, int]]:
     """Set thresholds by name for a block; others keep their values.
 
-    >>> with thresholds(conditional_bindings_limit=1) as values:
+    >>> with thresholds(specialized_rules_limit=1) as values:
     ...     values
-    {'conditional_bindings_limit': 1}
+    {'specialized_rules_limit': 1}
     """
     with override(overrides):
         yield overrides

@@ -38,13 +38,13 @@ def computing_stream(seed: int, commits: int) -> Stream:
     return stream(seed, computing_program(seed), commits, others.rules)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(SEEDS)
 def test_streams(seed: int) -> None:
     check(computing_stream(seed, 5))
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(SEEDS, st.sampled_from(("inline", "inline-rounds")))
 def test_streams_in_rounds(seed: int, engine: str) -> None:
     """The plans and rounds of Spark, whose driver computes the values."""

@@ -12,8 +12,8 @@ import corollary
 from corollary.cli.main import COMMANDS, main
 
 LIBRARIES = {"numpy", "pyarrow", "numba", "duckdb", "deltalake", "pyoxigraph", "pyspark"}
-COMMON = {"cli", "cli.main", "cli.interrupts", "cli.warning_lines", "errors"}
-LIGHT_COMMANDS = ["info", "log", "explain", "verify", "repair", "compact", "vacuum"]
+COMMON = {"cli", "cli.main", "cli.interrupts", "cli.pandas_import", "cli.warning_lines", "errors"}
+LIGHT_COMMANDS = ["warm", "info", "log", "explain", "verify", "repair", "compact", "vacuum"]
 
 # Runs a statement, then reports the modules that it loaded and the CPU time of the process.
 PROBE = """

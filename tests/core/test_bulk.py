@@ -33,9 +33,16 @@ _arithmetic: st.SearchStrategy[CompiledExpression] = st.recursive(
     ),
     max_leaves=6,
 )
+
+
+def _concat(parts: list[int | Literal]) -> CompiledExpression:
+    return "CONCAT", tuple(parts)
+
+
+_parts: list[int | Literal] = [0, 1, Literal('a"\\\n'), Literal("b")]
 _texts: st.SearchStrategy[CompiledExpression] = st.lists(
-    st.sampled_from([0, 1, Literal('a"\\\n'), Literal("b")]), min_size=1, max_size=4
-).map(lambda parts: ("CONCAT", tuple(parts)))
+    st.sampled_from(_parts), min_size=1, max_size=4
+).map(_concat)
 
 
 @given(st.one_of(_arithmetic, _texts), st.lists(st.tuples(_terms, _terms), min_size=1, max_size=8))

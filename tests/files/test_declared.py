@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from corollary import InvalidInput, KnowledgeBase, Program
+from corollary.files import FORMATS
 from corollary.files.facts import read_table
 from corollary.files.shapes import MalformedRows, Shape
 from corollary.files.tables import Table
-from corollary.files.write import FORMATS, write_relation
+from corollary.files.write import write_relation
 from corollary.lang.declarations import COLUMN_TYPES, ColumnType, read_value
 from corollary.lang.syntax import IRI, XSD, Atom, Constant, Literal
 from corollary.lang.values import literal_of

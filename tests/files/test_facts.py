@@ -13,11 +13,12 @@ from corollary import KnowledgeBase
 from corollary.cli.main import main
 from corollary.core.terms import text_of
 from corollary.errors import InvalidInput, OperationFailed
+from corollary.files import FORMATS
 from corollary.files.cells import read_cell, write_cell
 from corollary.files.facts import read_facts, read_table
 from corollary.files.shapes import Shape
 from corollary.files.tables import Table
-from corollary.files.write import FORMATS, write_facts
+from corollary.files.write import write_facts
 from corollary.knowledge_base.folders import read_folder
 from corollary.lang.program import Program
 from corollary.lang.syntax import IRI, TRIPLE, XSD, Atom, BlankNode, Constant, Literal

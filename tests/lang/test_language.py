@@ -4,13 +4,17 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from corollary.errors import InvalidInput, InvalidProgram
 from corollary.lang import reference
-from corollary.lang.parser import MAX_NESTING
+from corollary.lang.parser import MAX_NESTING, parse_atom
+from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize
+from corollary.lang.script import parse_script
 from corollary.lang.syntax import IRI, TRIPLE, TYPE, XSD, Atom, Literal, Rule, Variable
+from tests.computing import computing_program
 from tests.strategies import programs, wild_programs
 
 EX = "http://example.org/"
@@ -156,3 +160,49 @@ def test_averages_of_huge_integers_have_a_text() -> None:
 def test_the_oracle_stays_small() -> None:
     source = Path(reference.__file__).read_text(encoding="utf-8")
     assert len(source.splitlines()) <= 150
+
+
+@given(st.integers(0, 2**32 - 1).map(computing_program))
+def test_parse_of_print_of_what_computes(program: Program) -> None:
+    for rule in program.rules:
+        atoms = [rule.head, *(atom for atom, _ in rule.atoms())]
+        properties = [atom.terms[1] for atom in atoms if atom.relation == TRIPLE]
+        if all(isinstance(term, IRI | Variable) for term in properties):
+            assert Program.parse(Printer().rule(rule)).rules == (rule,)
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("concat(?x, 'a')", 'CONCAT(?x, "a")'),
+        ("isiri(?x) || ?x in (1, 2)", "isIRI(?x) || (?x IN (1, 2))"),
+        ("?x not in ()", "?x NOT IN ()"),
+        ("-strlen(str(?x)) + +2", "(-(STRLEN(STR(?x)))) + +2"),
+        ("xsd:integer(?x) * 2", "xsd:integer(?x) * 2"),
+        ("<http://www.w3.org/2001/XMLSchema#date>", "xsd:date"),
+        ("if(?x < 1, coalesce(?x / 0, 1), 2)", "IF(?x < 1, COALESCE(?x / 0, 1), 2)"),
+    ],
+)
+def test_expressions(written: str, printed: str) -> None:
+    [rule] = Program.parse(f"p(?y) :- q(?x), BIND({written} AS ?y) .").rules
+    assert str(Program.of([rule])) == f"p(?y) :- q(?x), BIND({printed} AS ?y) .\n"
+
+
+def test_several_heads_are_several_rules() -> None:
+    program = Program.parse("[both] p(?x), [?x, a, <C>] :- q(?x, _), NOT r(_, ?x) .")
+    assert [rule.name for rule in program.rules] == ["both", "both"]
+    assert program == Program.parse(
+        "p(?x) :- q(?x, ?y), NOT r(?z, ?x) . [?x, a, <C>] :- q(?x, ?y), NOT r(?z, ?x) ."
+    )
+    [commit] = parse_script("remove rule p(?x), [?x, a, <C>] :- q(?x, _), NOT r(_, ?x) . commit ;")
+    assert not program.removed(*commit.removed).rules
+
+
+def test_anonymous_variables_have_names_of_their_own() -> None:
+    """However the variables of a text are named, `_` is none of them."""
+    program = Program.parse("p(?_1, ?__1) :- q(_, ?_1, _), q(?__1, _, _) .")
+    assert len({*program.rules[0].bound_variables()}) == 6
+    assert Program.parse(str(program)) == program
+    with pytest.raises(InvalidProgram, match="a pattern needs one") as caught:
+        parse_atom("p(_, 3)", {})
+    assert caught.value.diagnostics[0].code == "E214"

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 def test_random_ontology(tmp_path: Path, rules: str, axioms: int) -> None:
     """A build and an update, below the number of axioms and beyond, in tasks."""
     history = random_history(1, changes=1)
-    limits = {"specialized_axioms_limit": axioms, "driver_facts_limit": 40}
+    limits = {"distributed_rules_limit": axioms, "driver_facts_limit": 40}
     for number, state in enumerate(history.states):
         everything, more, less = (tmp_path / f"{name}{number}.nt" for name in ("all", "in", "out"))
         everything.write_text(as_text(sorted(state.explicit)))

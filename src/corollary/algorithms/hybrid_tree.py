@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from corollary.core.compile import covers, narrow_predicate
 from corollary.core.engine import F
+from corollary.core.html import html_text
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import Atom, Rule, Term, Variable
@@ -118,6 +119,9 @@ class Tree:
         if not self.complete:
             lines.append("(the tree was cut: there are more queries)")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     def to_json(self) -> dict[str, Any]:
         """The tree as nested dictionaries: `query`, `kind`, `facts`, `rules` of `rule`, `body`."""

@@ -44,6 +44,8 @@ class Options(Generic[F]):
     If the materialization is `known`, for example from a store, only the hidden facts (of auxiliary
     relations) are derived. If `known` includes the hidden facts, `complete` is the `signature` of
     the reasoner that derived them.
+
+    A reasoner that specializes rules refuses to create more than `most_rules` instances.
     """
 
     algorithm: str = "auto"
@@ -52,6 +54,7 @@ class Options(Generic[F]):
     on_progress: OnProgress | None = None
     known: F | None = None
     complete: str | None = None
+    most_rules: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +73,7 @@ class Reasoner(ABC, Generic[F]):
 
     engine: Engine[F]
     statistics: Statistics  # of the first materialization
+    has_index = False  # of all facts, by which updates cost what they change
     _state: ReasonerState[F]
     _strata_of_program: tuple[Program, CompiledStrata] | None = None
 

@@ -106,7 +106,7 @@ def refuse_session(options: argparse.Namespace, code: str = "E313") -> None:
 
 def add_equality(parser: Parser) -> None:
     """Add the flag for the treatment of equal terms."""
-    from corollary.knowledge_base.base import EQUALITY  # loads the engines
+    from corollary.reasoning.choose import EQUALITY  # loads the engines
 
     parser.add_argument(
         "--equality",
@@ -192,6 +192,19 @@ def rules_of(options: argparse.Namespace) -> Sequence[str]:
 
     has_program = any(source.endswith(PROGRAM_SUFFIXES) for source in options.sources)
     return options.rules or [NO_RULES if has_program else OWL_RL]
+
+
+def add_import_map(parser: Parser) -> None:
+    """Add the flag for the documents of imports."""
+    parser.add_argument(
+        "--import-map",
+        action="append",
+        default=[],
+        metavar="IRI=FILE",
+        help="the file of an ontology that others import, or an XML catalog of such files; may be"
+        " given several times (default: catalog-v001.xml and the files beside the importing one;"
+        " in process, nothing is fetched)",
+    )
 
 
 def add_on_error(parser: Parser) -> None:

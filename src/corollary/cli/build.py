@@ -13,12 +13,12 @@ from corollary.cli.progress import Clock, Progress, Steps
 from corollary.cli.stores import stored_outcome
 from corollary.errors import InvalidInput
 from corollary.knowledge_base import spark
-from corollary.knowledge_base.base import EQUALITY
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.persistence import save_state
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.stores import refuse_occupied
 from corollary.lang.program import PROGRAM_SUFFIXES
+from corollary.reasoning.choose import EQUALITY
 from corollary.store.layout import MODES
 
 _STAGES = ("session", "parse", "encode", "terms", "materialize", "commit")  # on Spark
@@ -33,6 +33,7 @@ def add_arguments(parser: arguments.Parser) -> None:
     arguments.add_store(parser)
     arguments.add_sources(parser)
     arguments.add_rules(parser)
+    arguments.add_import_map(parser)
     megabytes = IN_PROCESS_BYTES // 1_000_000
     arguments.add_spark(
         parser,

@@ -29,6 +29,7 @@ def add_arguments(parser: arguments.Parser) -> None:
     arguments.add_sources(parser, "a store, or ")
     arguments.add_storage_options(parser)
     arguments.add_rules(parser)
+    arguments.add_import_map(parser)
     arguments.add_number(parser, "--limit", 3, "proofs that are shown of each constraint")
     parser.add_argument(
         "--profile",

@@ -40,6 +40,18 @@ def add_arguments(parser: arguments.Parser) -> None:
     parser.add_argument(
         "--each", action="store_true", help="version by version: a feed of RDF Patch (with rdfp)"
     )
+    parser.add_argument(
+        "--trivial",
+        action="store_true",
+        help="print also what holds of everything, such as [:a, owl:sameAs, :a] or membership of"
+        " owl:Thing; files, other formats and counts always have it",
+    )
+    parser.add_argument(
+        "--schema",
+        action="store_true",
+        help="say in sentences how the classes and properties differ, instead of the facts",
+    )
+    arguments.add_resources(parser)
     arguments.add_output(parser)
     parser.set_defaults(command=show)
 
@@ -53,6 +65,9 @@ def show(options: argparse.Namespace) -> None:
     )
 
     store = Store.open(arguments.place_of(options))
+    if options.schema:
+        _show_schema(options, store.latest() if options.second is None else options.second)
+        return
     which = options.facts or ("explicit" if options.format == "rdfp" else "all")
     if options.each:
         if options.format != "rdfp" or options.second is not None or options.out:
@@ -70,5 +85,36 @@ def show(options: argparse.Namespace) -> None:
         report["inserted"] = report["inserted_explicit"] + report["inserted_derived"]
         report["deleted"] = report["deleted_explicit"] + report["deleted_derived"]
         print_json(report)
-    elif not options.out:
+    elif options.out:
+        return
+    elif options.format == "text":
+        lines = [*found.lines(which, trivial=options.trivial)]
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        hidden = sum(1 for _ in found.lines(which)) - len(lines) if not options.trivial else 0
+        if hidden and not options.quiet:
+            print(
+                f"{hidden:,} trivial changes are not shown; --trivial shows them", file=sys.stderr
+            )
+    else:
         found.print(sys.stdout, options.format, which)
+
+
+def _show_schema(options: argparse.Namespace, second: int) -> None:
+    from corollary.knowledge_base.base import KnowledgeBase  # loads the engines
+    from corollary.knowledge_base.schema_changes import schema_changes
+
+    if options.out or options.each or options.facts or options.format != "text":
+        raise InvalidInput("E313", "--schema prints sentences: leave out the other flags")
+    place = arguments.place_of(options)
+    versions = (
+        KnowledgeBase.open(
+            place, at_version=version, threads=options.threads, limit_memory=options.limit_memory
+        )
+        for version in (options.first, second)
+    )
+    before, after = (kb.schema() for kb in versions)
+    sentences = schema_changes(before, after)
+    if options.json:
+        print_json({"from": options.first, "to": second, "changes": sentences})
+    else:
+        print("\n".join(sentences) or "the schema is the same")

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from corollary.cli import arguments
-from corollary.cli.progress import Progress
-from corollary.knowledge_base.base import KnowledgeBase
-from corollary.knowledge_base.data import InputOptions
+from corollary.cli.pandas_import import skip_pandas
+from corollary.knowledge_base.imports import import_map_of
 from corollary.knowledge_base.rules import Rules, read_rules
-from corollary.knowledge_base.transaction import TransactionChanges
+
+if TYPE_CHECKING:
+    from corollary.cli.progress import Progress
+    from corollary.knowledge_base.base import KnowledgeBase
+    from corollary.knowledge_base.data import InputOptions
+    from corollary.knowledge_base.transaction import TransactionChanges
 
 
 def open_store(
     options: argparse.Namespace, store: str | None = None, *, write_cache: bool = True
 ) -> KnowledgeBase:
     """Open the store of a command, at the version that `--at-version` gives."""
+    from corollary.knowledge_base.base import KnowledgeBase
+
+    skip_pandas()
     return KnowledgeBase.open(
         arguments.place_of(options, store),
         at_version=getattr(options, "at_version", None),
@@ -34,6 +42,9 @@ def load_files(
     progress: Progress,
 ) -> tuple[KnowledgeBase, TransactionChanges]:
     """Load files into a knowledge base with some rules."""
+    from corollary.knowledge_base.base import KnowledgeBase
+
+    skip_pandas()
     kb = KnowledgeBase(
         read_rules(rules),
         equality=getattr(options, "equality", "rules"),
@@ -42,7 +53,12 @@ def load_files(
         threads=options.threads,
         limit_memory=options.limit_memory,
     )
-    return kb, kb.load(*sources, on_progress=progress.reading, **read_options(options))
+    return kb, kb.load(
+        *sources,
+        on_progress=progress.reading,
+        import_map=import_map_of(getattr(options, "import_map", ())),
+        **read_options(options),
+    )
 
 
 def read_options(options: argparse.Namespace) -> InputOptions:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from corollary.cli import pandas_import
 from corollary.cli.interrupts import interruptible
 from corollary.cli.warning_lines import reported
 from corollary.errors import CorollaryError
@@ -28,6 +29,7 @@ COMMANDS = {
     "revert": "undo a version of a store, or bring one back",
     "query": "answer a SPARQL query",
     "explain": "prove a fact of a store",
+    "schema": "show the classes and properties of a store",
     "check": "find inconsistencies, each with its proof",
     "info": "summarize the content of a store",
     "log": "list the versions of a store",
@@ -37,10 +39,13 @@ COMMANDS = {
     "export": "write the facts as RDF, Parquet or Delta tables",
     "verify": "recompute a store and compare",
     "repair": "rebuild caches and other derived files of a store",
+    "clone": "copy a store, also while others write to it",
+    "purge": "erase statements from all versions of a store",
     "compact": "merge the small files of a store",
     "vacuum": "remove files that no version needs",
     "stream": "apply files of changes as they arrive in a folder (Spark Structured Streaming)",
     "generate": "generate synthetic data for experiments and benchmarks",
+    "warm": "compile the loops for large inputs ahead of their first use",
     "bench": "run a benchmark, also of the peers that are installed",
 }
 
@@ -95,6 +100,7 @@ class _PrintVersion(argparse.Action):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     options = argparse.Namespace(json=False)
+    pandas_import.own_process = arguments is None
     try:
         # Importing a command takes time: Ctrl-C may interrupt it, too.
         with interruptible(), reported():

@@ -105,8 +105,14 @@ class Progress(_Lines):
 
         In every case, the error says what the command leaves behind.
         """
+        from corollary.core.jit import announcing  # loads numpy
+
         try:
-            with leaving(lambda: self.outcome()), self._interrupted_by_limits():
+            with (
+                leaving(lambda: self.outcome()),
+                self._interrupted_by_limits(),
+                announcing(self._compiling),
+            ):
                 yield
         except _Stopped as stop:
             raise self._with_outcome(stop.error) from None
@@ -114,6 +120,15 @@ class Progress(_Lines):
             if error.code not in ("E405", "E406"):
                 raise
             raise self._with_outcome(error) from None
+
+    def _compiling(self) -> None:
+        if not self.quiet:
+            print(
+                "compiling loops for large inputs, once on this machine"
+                " ('corollary warm' does it ahead)",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _with_outcome(self, error: OperationFailed) -> OperationFailed:
         outcome = self.outcome()

@@ -51,6 +51,7 @@ def add_arguments(parser: arguments.Parser) -> None:
         help="query files, not a store: RDF, .dl files, tables of facts, folders and patterns",
     )
     arguments.add_rules(parser, f"{NO_RULES}; for --data only")
+    arguments.add_import_map(parser)
     parser.add_argument(
         "--mode",
         choices=MODES,

@@ -9,10 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from corollary.algorithms.constraints import Inconsistency, Violation
 from corollary.cli import arguments
 from corollary.cli.loading import read_options
 from corollary.cli.output import print_proof, print_report, print_skipped
+from corollary.cli.pandas_import import skip_pandas
 from corollary.cli.progress import Clock, Progress
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, Facts
@@ -20,33 +23,24 @@ from corollary.core.notices import Notices, gathering
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput, nearest
+from corollary.files import FORMATS
 from corollary.files.shapes import MalformedRows
-from corollary.files.tables import Table
-from corollary.files.write import FORMATS
-from corollary.knowledge_base.folders import (
-    GENERALIZED,
-    read_folder,
-    read_inputs,
-    write_folder,
-    write_outputs,
-)
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.results import results_of
 from corollary.knowledge_base.rules import read_rules
 from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.knowledge_base.undefined import note_undefined
-from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang import reference
 from corollary.lang.parser import parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Rule, is_auxiliary
-from corollary.rdf import formats
 from corollary.rdf.triples import SAMPLES, Skipped, Triples
 from corollary.reasoning.engines import encoded, make_engine
 
 if TYPE_CHECKING:
     from corollary.algorithms.reasoner import Reasoner
+    from corollary.files.tables import Table
 
 _SHOWN_VIOLATIONS = 3  # violations of a constraint that are shown
 
@@ -178,6 +172,8 @@ def run(options: argparse.Namespace) -> None:
     report = _report(reasoner, len(facts), clock.seconds, options.engine, skipped, samples)
     print_report(report, options, **more)
     if generalized:
+        from corollary.knowledge_base.folders import GENERALIZED
+
         print(
             f"generalized: {generalized:,} triples that RDF does not have, such as those about"
             f" literals, are in {GENERALIZED}",
@@ -219,6 +215,8 @@ def _write(source: _Source, facts: Facts, options: argparse.Namespace, progress:
     chosen = _chosen(program, options)
     if program.declarations.outputs:
         progress.outcome = lambda: "some files of @output may be new (each is whole)"
+        from corollary.knowledge_base.folders import write_outputs
+
         write_outputs(program, facts, dictionary, chosen)
         if chosen is None:
             return 0
@@ -227,6 +225,8 @@ def _write(source: _Source, facts: Facts, options: argparse.Namespace, progress:
             return 0
     if options.out:
         progress.outcome = lambda: f"some files in {options.out} may be new (each is whole)"
+        from corollary.knowledge_base.folders import write_folder
+
         return write_folder(options.out, program, facts, dictionary, options.format, chosen)
     if not options.json:
         progress.outcome = lambda: "what was printed may be incomplete"
@@ -267,6 +267,8 @@ class _Source(NamedTuple):
 
     def explicit(self, notices: Notices) -> Tables:
         """Return all explicit facts."""
+        from corollary.knowledge_base.unread_axioms import note_axioms
+
         own = encoded(self.program, self.tables, self.dictionary)
         tables = joined([own, self.triples.tables(self.dictionary)])
         note_axioms([(True, tables)], self.program, None, self.dictionary, notices)
@@ -287,6 +289,8 @@ class _Reference(NamedTuple):
 
 
 def _read(options: argparse.Namespace, progress: Progress) -> _Source:
+    if options.engine != "spark":
+        skip_pandas()
     names = [*(options.rules or ()), *([Path(options.program)] if options.program else ())]
     if not names and not options.data:
         raise InvalidInput("E303", "there is nothing to run", "give PROGRAM.dl, --rules or --data")
@@ -294,19 +298,27 @@ def _read(options: argparse.Namespace, progress: Progress) -> _Source:
     _chosen(program, options)  # fails early
     rows = MalformedRows(skip=options.on_error == "skip")
     limit = options.limit_input_bytes
-    tables = read_inputs(program, limit_input_bytes=limit, rows=rows)
+    tables: list[Table] = []
+    if options.facts or program.declarations.inputs:
+        from corollary.knowledge_base.folders import read_folder, read_inputs
+
+        tables += read_inputs(program, limit_input_bytes=limit, rows=rows)
     if options.facts:
         tables += read_folder(options.facts, program, limit_input_bytes=limit, rows=rows)
     else:
         note_undefined(program)
     dictionary = Dictionary()
-    triples = formats.read(
-        options.data or (),
-        dictionary,
-        on_progress=progress.reading,
-        threads=options.threads,
-        **read_options(options),
-    )
+    triples = Triples.of(np.empty((0, 3), np.uint32))
+    if options.data:
+        from corollary.rdf import formats
+
+        triples = formats.read(
+            options.data,
+            dictionary,
+            on_progress=progress.reading,
+            threads=options.threads,
+            **read_options(options),
+        )
     return _Source(program, tables, triples, dictionary, rows)
 
 

@@ -17,7 +17,7 @@ from corollary.cli.stores import stored_outcome
 from corollary.knowledge_base.spark.streaming import Applied, stream
 
 if TYPE_CHECKING:
-    from corollary.engines.spark.stream import Watch
+    from corollary.engines.spark.stream import BatchStream
 
 
 def add_arguments(parser: arguments.Parser) -> None:
@@ -65,7 +65,7 @@ def add_arguments(parser: arguments.Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Watch the folder until the process is terminated."""
 
-    def print_start(watch: Watch) -> None:
+    def print_start(watch: BatchStream) -> None:
         def stop(number: int, frame: FrameType | None) -> None:
             watch.stop()
 

@@ -20,6 +20,7 @@ from corollary.errors import InvalidInput, OperationFailed, Source
 from corollary.knowledge_base import spark
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.differences import Differences, committed_differences, diff
+from corollary.knowledge_base.imports import import_map_of
 from corollary.knowledge_base.patches import apply_patch
 from corollary.knowledge_base.persistence import Committed, refuse_too_large
 from corollary.knowledge_base.preview import planned_commit
@@ -66,6 +67,7 @@ def add_arguments(parser: arguments.Parser) -> None:
     arguments.add_algorithm(parser, "the maintenance algorithm")
     arguments.add_spark(parser, "columnar")
     add_commit(parser)
+    arguments.add_import_map(parser)
     arguments.add_on_error(parser)
     arguments.add_resources(parser)
     arguments.add_output(parser)
@@ -117,6 +119,8 @@ def update(options: argparse.Namespace) -> None:
     if options.dry_run and (options.patch or options.engine == "spark"):
         flag = "--patch" if options.patch else "--engine spark"
         raise InvalidInput("E313", f"--dry-run excludes {flag}", "leave one of them out")
+    if options.engine != "spark":
+        arguments.refuse_session(options)
     if has_request:
         options.sparql = _request(options.sparql)
     run(options, partial(_fill, options))
@@ -138,7 +142,6 @@ def run(options: argparse.Namespace, fill: Fill) -> None:
             report = built = _on_spark(options)
             more = _show_changes(options, lambda: diff(store, before, built.version))
         else:
-            arguments.refuse_session(options)
             report, more = _retried(lambda: _in_process(options, store, fill), options)
     print_report(report, options, **more)
     print_skipped(report.skipped, report.samples)
@@ -304,7 +307,7 @@ def _fill(options: argparse.Namespace, kb: KnowledgeBase, tx: Transaction) -> No
     for path in options.delete:
         tx.delete_from(path, **reading)
     if options.insert:
-        tx.load(*options.insert, **reading)
+        tx.load(*options.insert, import_map=import_map_of(options.import_map), **reading)
     for path in options.remove_rules:
         tx.remove_rules(Path(path))
     for path in options.add_rules:

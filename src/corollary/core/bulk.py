@@ -25,7 +25,6 @@ _Doubles = npt.NDArray[np.float64]
 LEAST_ROWS = 2_000  # fewer take less time one by one
 _ARITHMETIC = ("+", "-", "*")
 _EXACT_LIMIT = 2.0**62  # results whose estimate in doubles stays below are exact in 64 bits
-_CONSTANT_LIMIT = 10**15
 
 
 def bulk_values(
@@ -113,9 +112,9 @@ def _computed(
     if isinstance(part, int):
         return numbers[part], np.abs(numbers[part]).astype(np.float64)
     if not isinstance(part, tuple):
-        value = _constant(part)
-        assert value is not None, "checked before"
-        return np.full(rows, value, np.int64), np.full(rows, float(abs(value)))
+        constant = _constant(part)
+        assert constant is not None, "checked before"
+        return np.full(rows, constant, np.int64), np.full(rows, float(abs(constant)))
     operator, arguments = part
     values = [_computed(argument, numbers, rows) for argument in arguments]
     if len(values) == 1:

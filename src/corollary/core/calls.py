@@ -14,7 +14,13 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.lang.forms import Function, input_at
 from corollary.lang.functions import applied
 from corollary.lang.operands import Fault, Value, boolean, term
-from corollary.lang.syntax import Constant
+from corollary.lang.syntax import (
+    Constant,
+    Expression,
+    Operation,
+    Variable,
+    expression_variables,
+)
 
 Mask = npt.NDArray[np.bool_]
 _Places = npt.NDArray[np.int64]
@@ -32,6 +38,30 @@ def truths(
         except Fault:
             continue
     return np.asarray(found[place])
+
+
+def truth_of(expression: Expression, known: Mapping[Variable, Constant]) -> bool | None:
+    """Whether an expression over terms is true; None if it is an error, or a term is not known.
+
+    >>> from corollary.lang.syntax import IRI, Operation
+    >>> same = Operation("sameTerm", (Variable("x"), IRI("a")))
+    >>> truth_of(same, {Variable("x"): IRI("a")}), truth_of(same, {})
+    (True, None)
+    """
+    variables = list(dict.fromkeys(expression_variables(expression)))
+    numbers = {variable: number for number, variable in enumerate(variables)}
+
+    def of(part: Expression) -> CompiledExpression:
+        if isinstance(part, Operation):
+            return part.operator, tuple(map(of, part.arguments))
+        return numbers[part] if isinstance(part, Variable) else part
+
+    compiled = of(expression)
+    row = [known.get(variables[number]) for number in inputs_of(compiled)]
+    try:
+        return boolean(_compiled(compiled)(row))
+    except (Fault, ArithmeticError):
+        return None
 
 
 def computed(

@@ -120,7 +120,7 @@ class Condition:
         """Renumber the variables of the filter.
 
         >>> Condition(("<", (3, 5)), (3, 5)).renumbered({3: 0, 5: 1})
-        Condition(expression=('<', (0, 1)), variables=(0, 1))
+        Condition(expression=('<', (0, 1)), variables=(0, 1), target=None)
         """
 
         return Condition(

@@ -1,7 +1,13 @@
-"""Compilation of loops: on first use, cached on disk, run without the global interpreter lock.
+"""Loops that run as Python on small inputs, and compiled on larger ones.
 
-Only modules with loops import this one, because it loads numba; they are imported on demand. With
-NUMBA_DISABLE_JIT=1 the loops run as plain Python.
+Loading numba takes 0.25 s, and compiling a loop 0.1 to 2 s. So a loop (a *kernel*) is interpreted
+while its inputs are small and the process has interpreted little; from then on it is compiled on
+its first call, cached on disk, and runs without the global interpreter lock. A program of a few
+facts neither loads numba nor compiles anything. With NUMBA_DISABLE_JIT=1 all loops are interpreted.
+
+Both ways compute the same: interpreted loops see other kernels as Python functions, overflow wraps
+around silently, and results are Python numbers. A kernel therefore wraps 64-bit numbers
+explicitly (`np.uint64`, `bits.signed`) where it relies on overflow.
 
 Numba caches compiled loops beside the source, or else in the user's cache folder. If neither is
 writable (a package installed by another user, a read-only home), the cache is a private folder in
@@ -11,41 +17,198 @@ the folder for temporary files; if that fails too, every process compiles.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
-import numba
+import numpy as np
+
+from corollary.core.tuning import tuning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first use, cache on disk, release the lock while running."""
-    return _compiled(function, nogil=True)
+    """Interpret on small inputs, else compile and release the lock while running.
+
+    >>> @compiled
+    ... def total(numbers):
+    ...     result = 0
+    ...     for number in numbers:
+    ...         result += number
+    ...     return result
+    >>> total(np.array([1, 2, 3]))
+    6
+    """
+    return cast(Function, Kernel(function))
+
+
+def quadratic(function: Function) -> Function:
+    """Like `compiled`, for a loop whose work may grow with the square of its input."""
+    return cast(Function, Kernel(function, quadratic=True))
 
 
 def inlined(function: Function) -> Function:
     """Compile into the callers: a real call would count references to its arrays each time."""
-    return _compiled(function, nogil=True, inline="always")
+    return cast(Function, Kernel(function, inline="always"))
 
 
-def _compiled(function: Function, **options: Any) -> Function:
+class Kernel:
+    """A loop, interpreted or compiled; see `compiled`."""
+
+    def __init__(
+        self, function: Callable[..., Any], *, quadratic: bool = False, **options: Any
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.targetoptions = {"nogil": True, **options}  # numba reads it to inline the kernel
+        self.py_func = function  # as in numba
+        self._quadratic = quadratic
+        self._call: Callable[..., Any] = self._choose
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the loop."""
+        return self._call(*arguments)
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """The compiled loop, by types of arguments; compiles on the first call with new types."""
+        return _dispatcher(self.py_func, **self.targetoptions)
+
+    @functools.cached_property
+    def interpreted(self) -> Callable[..., Any]:
+        """The loop as a Python function that calls other kernels as Python functions."""
+        function = cast(FunctionType, self.py_func)
+        return FunctionType(
+            function.__code__, _python_names(function.__globals__), function.__name__
+        )
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type of this object in compiled loops that call it."""
+        return self.dispatcher._numba_type_
+
+    def _choose(self, *arguments: Any) -> Any:
+        elements = _elements(arguments)
+        if charge(elements * elements >> 6 if self._quadratic else elements):
+            with np.errstate(over="ignore"):
+                return _python_value(self.interpreted(*arguments))
+        self._call = self.dispatcher
+        return self._call(*arguments)
+
+
+_interpreted = 0  # elements that this process has interpreted
+_always = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def charge(elements: int) -> bool:
+    """Whether a loop over so many elements is interpreted, which counts them."""
+    global _interpreted
+    if _always:
+        return True
+    if elements > tuning.interpreted_call_elements or _interpreted > _BUDGET:
+        return False
+    _interpreted += elements
+    return True
+
+
+def for_work(function: Function, elements: int) -> Function:
+    """A loop whose arguments do not show its work, to be called for work on so many elements.
+
+    >>> @compiled
+    ... def half(number):
+    ...     return number // 2
+    >>> for_work(half, 3)(6)
+    3
+    """
+    return function if charge(elements) else cast(Function, cast(Any, function).dispatcher)
+
+
+_BUDGET = 1 << 18  # elements: some 0.2 s, while loading numba and the kernels takes 0.5 s
+
+
+def _elements(arguments: tuple[Any, ...]) -> int:
+    return sum(argument.size for argument in arguments if isinstance(argument, np.ndarray))
+
+
+def _python_value(value: Any) -> Any:
+    """A result with Python numbers, as compiled loops return it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return tuple(map(_python_value, value))
+    return value
+
+
+_namespaces: dict[int, dict[str, Any]] = {}  # by identity of the globals of a module
+
+
+def _python_names(names: dict[str, Any]) -> dict[str, Any]:
+    """The globals of a module with the interpreted functions of kernels."""
+    known = _namespaces.get(id(names))
+    if known is None:
+        known = _namespaces[id(names)] = dict(names)
+        for name, value in names.items():
+            if isinstance(value, Kernel):
+                known[name] = value.interpreted
+    return known
+
+
+_listeners: list[Callable[[], None]] = []  # of the first compilation, innermost last
+
+
+@contextmanager
+def announcing(listener: Callable[[], None]) -> Iterator[None]:
+    """Call a listener when the first loop in the block is compiled that is in no cache."""
+    _listeners.append(listener)
     try:
-        return cast(Function, numba.njit(cache=True, **options)(function))
+        yield
+    finally:
+        if listener in _listeners:
+            _listeners.remove(listener)
+
+
+@functools.cache
+def _numba() -> Any:
+    """Load numba, with the machine instructions of `bits` and `memory`."""
+    import numba
+    from numba.core import event
+
+    from corollary.core import instructions
+
+    instructions.register()
+
+    class Compilations(event.Listener):
+        def on_start(self, _: object) -> None:
+            if _listeners:
+                _listeners.pop()()
+
+        def on_end(self, _: object) -> None:
+            pass
+
+    register: Any = event.register
+    register("numba:compile", Compilations())
+    return numba
+
+
+def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
+    numba = _numba()
+    try:
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-    settings = cast(Any, numba).config
-    folder = None if settings.CACHE_DIR else _cache_folder()
+    folder = None if numba.config.CACHE_DIR else _cache_folder()
     if folder is not None:
-        settings.CACHE_DIR = str(folder)
-        return _compiled(function, **options)
-    return cast(Function, numba.njit(**options)(function))
+        numba.config.CACHE_DIR = str(folder)
+        return _dispatcher(function, **options)
+    return numba.njit(**options)(function)
 
 
 def _cache_folder() -> Path | None:

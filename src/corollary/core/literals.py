@@ -12,13 +12,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.ids import missing_in
@@ -34,6 +32,9 @@ from corollary.lang.datatypes import (
 from corollary.lang.functions import FUNCTIONS
 from corollary.lang.operands import Fault
 from corollary.lang.syntax import IRI, Constant, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Mask = npt.NDArray[np.bool_]
 
@@ -188,6 +189,8 @@ class Literals:
 
     def _numbered(self, ids: Ids, dictionary: Dictionary) -> _Values:
         """Numbers of values: even ones for strings, by the ids of their own terms."""
+        import pyarrow as pa
+
         found = np.full(len(ids), NO_VALUE, np.int64)
         texts = dictionary.texts(ids)
         plain, other = _kinds(texts)
@@ -229,6 +232,8 @@ def value_texts(texts: pa.LargeStringArray) -> tuple[_Places, pa.LargeStringArra
     >>> places.tolist(), keys[0] == keys[2]
     ([0, 2, 3], True)
     """
+    import pyarrow as pa
+
     plain, other = _kinds(texts)
     found = dict(zip(plain.tolist(), texts.take(pa.array(plain)).to_pylist(), strict=True))
     for place, text in zip(other.tolist(), texts.take(pa.array(other)).to_pylist(), strict=True):
@@ -246,6 +251,8 @@ def value_texts(texts: pa.LargeStringArray) -> tuple[_Places, pa.LargeStringArra
 
 def _kinds(texts: pa.LargeStringArray) -> tuple[_Places, _Places]:
     """Find the positions of strings without escapes, and those of all other literals."""
+    import pyarrow.compute as pc
+
     literal = _mask(pc.starts_with(texts, '"'))
     plain = literal & _mask(pc.ends_with(texts, '"'))
     plain &= ~_mask(pc.match_substring(texts, "\\"))
@@ -254,6 +261,9 @@ def _kinds(texts: pa.LargeStringArray) -> tuple[_Places, _Places]:
 
 def _bits_of(ids: Ids, dictionary: Dictionary) -> _Values:
     """Compute the kinds and datatypes of terms, as bits."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     texts = dictionary.texts(ids)
     plain, other = _kinds(texts)
     found = np.full(len(ids), 1 << 63, np.uint64)

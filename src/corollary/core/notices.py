@@ -17,7 +17,7 @@ from corollary.lang.program import Program
 
 _HINTS = {
     "W101": "the names of graphs are dropped",
-    "W102": "load the imported documents too",
+    "W102": "name their files in an import map, or load them too",
     "W103": "no effect with these rules",
     "W104": "a value of another type than the others leaves its group without a result",
     "W107": "state facts, name a file by @input, or give a folder by --facts",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from corollary.core.html import TreeRow, svg_tree
 from corollary.lang.printer import Printer, quote
 from corollary.lang.syntax import Aggregate, Atom, Negation, Rule
 
@@ -181,6 +182,32 @@ class Proof:
         if parts:
             root["parts"] = parts
         return root | {"height": self.height, "least": self.least}
+
+    def to_svg(self) -> str:
+        """The proof as a picture, which needs neither JavaScript nor a network.
+
+        >>> Proof(Atom("p", ()), explicit=True).to_svg().startswith("<svg")
+        True
+        """
+        return svg_tree(self._rows(), self._printer.body_literal(self.fact))
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def _rows(self) -> Iterator[TreeRow]:
+        """The steps from the fact downward; a repeated part is shown once."""
+        shown: set[int] = set()
+        stack = [(self, 0)]
+        while stack:
+            node, depth = stack.pop()
+            text = self._printer.body_literal(node.fact)
+            kind = "root" if node is self and node.kind == "derived" else node.kind
+            if node.premises and id(node) in shown:
+                yield TreeRow(depth, text, "proved above", kind)
+                continue
+            shown.add(id(node))
+            yield TreeRow(depth, text, self._reason(node), kind)
+            stack += [(premise, depth + 1) for premise in reversed(node.premises)]
 
     def to_dot(self) -> str:
         """The proof for Graphviz: every fact once, arrows from a fact to its premises."""

@@ -91,7 +91,14 @@ def override(values: Mapping[str, int]) -> Iterator[None]:
 
 @dataclass
 class CoreThresholds:
-    """Sizes of caches of the dictionary."""
+    """Sizes of caches of the dictionary, and of interpreted loops."""
+
+    interpreted_call_elements: int = threshold(
+        1 << 14,
+        "elements",
+        "of the arrays of one call of a loop that is interpreted, not compiled",
+        maximum=1 << 14,
+    )
 
     remembered_terms_limit: int = threshold(
         1 << 20, "terms", "of a store, or fetched, that are cached as values"

@@ -24,7 +24,6 @@ from corollary.lang.program import Program
 from corollary.lang.syntax import IRI, XSD, Constant, Literal, is_auxiliary
 from corollary.lang.values import literal_of, value_of
 
-FORMATS = ("facts", "csv", "tsv", "parquet", "arrow", "jsonl")
 _BATCH = 1 << 20  # lines per write
 _BARE_JSON = (XSD + "integer", XSD + "decimal")
 

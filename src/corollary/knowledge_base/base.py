@@ -28,6 +28,7 @@ from corollary.knowledge_base.transaction import LoadFrom, Transaction, Transact
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
+from corollary.reasoning.choose import EQUALITY
 from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
     from corollary.store.places import Place
-
-EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
 class KnowledgeBase(TripleSurface):
@@ -89,10 +88,10 @@ class KnowledgeBase(TripleSurface):
 
         `engine` is `columnar` or `spark`; `algorithm` and `modules` select the maintenance
         algorithm (`Maintainer`). Rules with variable properties or classes, such as those of
-        `corollary.rules`, are evaluated tuple at a time, or specialized to the axioms among the
-        facts when there are many facts per axiom (`AdaptiveReasoner`). `specialize=True` always
-        specializes them (`SpecializedReasoner`); `specialize=False` evaluates them as written on
-        the columnar engine. With `equality="rewrite"`, one representative replaces all terms that
+        `corollary.rules`, are evaluated tuple at a time, specialized to the axioms among the facts,
+        or as written, as the data decide (`AdaptiveReasoner`). `specialize=True` always specializes
+        them (`SpecializedReasoner`); `specialize=False` evaluates them as written on the columnar
+        engine. With `equality="rewrite"`, one representative replaces all terms that
         are `owl:sameAs` it, in a program with the rules eq-* (`RepresentativeReasoner`).
 
         With `mode="hybrid"`, only the explicit facts and the answers to some patterns are
@@ -244,6 +243,10 @@ class KnowledgeBase(TripleSurface):
         statements that cannot be parsed, and rows that do not fit their declaration, are an error;
         with `on_error="skip"` they are omitted and reported by the changes (`skipped`, `samples`).
         `limit_input_bytes` bounds the bytes of each file after decompression.
+
+        `owl:imports` of files are followed to other files: those that `import_map` gives for their
+        IRIs, those of a catalog `catalog-v001.xml` beside the importing file, and those beside it.
+        Nothing is fetched; a warning names what is not found.
         """
         with self.transaction() as tx:
             tx.load(*sources, relation=relation, **options)
@@ -383,10 +386,12 @@ class KnowledgeBase(TripleSurface):
 
         In hybrid mode, the plan of an atom is its proof tree.
         """
+        from corollary.knowledge_base.display import QueryPlan
+
         text = query_text(text)
         if is_pattern(text):
-            return str(self.explain_plan(text))
-        return self.state.query_engine().explain(text, self.prefixes, name)
+            return QueryPlan(self.explain_plan(text))
+        return QueryPlan(self.state.query_engine().explain(text, self.prefixes, name))
 
     def count(self, pattern: FactForm | None = None) -> int:
         """Count all facts (hybrid: the materialized ones), or those that match a pattern."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
+from corollary.core.html import html_text
 from corollary.core.tables import decode
 from corollary.core.terms import term_of
 from corollary.errors import InvalidInput
@@ -107,6 +109,23 @@ class CheckReport:
         ):
             parts += _section(title, found)
         return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        """The findings, with proofs as pictures."""
+        parts = [one._repr_html_() for one in self.contradictions] or ["<p>consistent</p>"]
+        for title, found in (
+            ("cannot have members", self.unsatisfiable),
+            ("literals that do not fit their datatypes", self.literals),
+            ("axioms outside OWL 2 RL", self.outside_profile),
+        ):
+            lines = [line for text in _section(title, found) for line in text.strip().splitlines()]
+            if lines:
+                text = "\n".join(lines[1:])
+                parts.append(f"<p><b>{escape(lines[0])}</b></p>{html_text(text)}")
+        if self.skos:
+            parts.append("<p><b>violated integrity conditions of SKOS</b></p>")
+            parts += [one._repr_html_() for one in self.skos]
+        return "".join(parts)
 
     def to_json(self) -> dict[str, Any]:
         """Convert to a dictionary with a list for each kind of findings."""

@@ -29,6 +29,7 @@ from corollary.files import typed
 from corollary.files.cells import read_cell
 from corollary.files.named import table_of
 from corollary.files.shapes import MalformedRows, Shape
+from corollary.knowledge_base.imports import ImportMap, Imports
 from corollary.lang.declarations import (
     NO_DECLARATIONS,
     Declarations,
@@ -38,6 +39,7 @@ from corollary.lang.declarations import (
 from corollary.lang.parser import WELL_KNOWN_PREFIXES, Parser
 from corollary.lang.printer import Printer
 from corollary.lang.program import PROGRAM_SUFFIXES, Program
+from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
     IRI,
     TRIPLE,
@@ -59,6 +61,7 @@ from corollary.rdf import formats
 from corollary.rdf.files import format_of
 from corollary.rdf.frames import constant_of
 from corollary.rdf.triples import SAMPLES, OnError, OnProgress, Skipped, Triples
+from corollary.rdf.vocabulary import IMPORTS
 from corollary.reasoning.engines import table_ids
 
 # The start of a text in the rule language: an atom such as p(…), or [?s, …]. The quantifiers are
@@ -69,6 +72,7 @@ _RULE_LANGUAGE = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[^\W\d]\w*\Z")
+_IMPORTS = Predicate(TRIPLE, IMPORTS)
 _PYOXIGRAPH = ("NamedNode", "BlankNode", "Literal")  # term classes that convert directly
 _PYOXIGRAPH_STATEMENTS = ("Triple", "Quad")
 _TRIPLE_NAMES = (TRIPLE_COLUMNS, ("s", "p", "o"))
@@ -81,10 +85,16 @@ class InputOptions(TypedDict, total=False):
     limit_input_bytes: int | None
 
 
-class ReadOptions(InputOptions, total=False):
-    """Options for reading files; see `KnowledgeBase.load`."""
+class FileOptions(InputOptions, total=False):
+    """Options for reading files, without those for imports."""
 
     on_progress: OnProgress | None
+
+
+class ReadOptions(FileOptions, total=False):
+    """Options for reading files; see `KnowledgeBase.load`."""
+
+    import_map: ImportMap | None
 
 
 class DataReader:
@@ -108,7 +118,9 @@ class DataReader:
         self.skipped = 0  # malformed RDF statements, and rows that do not fit their declaration
         self.samples: tuple[Skipped, ...] = ()
         self.notices = Notices()  # notices about the input, which the commit turns into warnings
-        self._options: ReadOptions = options
+        self.imported: set[str] = set()  # imports whose documents were found and read
+        self._imports: dict[str, None] = {}
+        self._options: FileOptions = options
 
     def facts(self, data: object, relation: str | None = None) -> Tables:
         """Read facts in any form except files."""
@@ -151,7 +163,8 @@ class DataReader:
     ) -> list[Tables | Program]:
         """Read files, folders and all that `facts` accepts, except text; pass programs through."""
         _refuse_relation(relation)
-        self._options = options
+        imports = Imports(options.pop("import_map", None))
+        self._options = cast("FileOptions", options)
         found: list[Tables | Program] = []
         rdf: dict[Path, None] = {}  # deduplicated, and read together by several threads
         with gathering(self.notices):
@@ -166,7 +179,22 @@ class DataReader:
                         found += self._file(path, relation)
             if rdf:
                 found.append(self._rdf(list(rdf), keep_labels=keep_labels))
+                if not keep_labels:  # deletions concern the files that are named
+                    found += self._imported(imports, rdf)
         return found
+
+    def _imported(self, imports: Imports, read: dict[Path, None]) -> Iterator[Tables]:
+        """Read the documents that the files import, and those that these import."""
+        known = {path.resolve() for path in read}
+        pending = list(read)
+        while pending:
+            iris = [iri for iri in self._imports if iri not in imports.resolved]
+            found = dict.fromkeys(path.resolve() for path in imports.find(iris, [*read, *known]))
+            pending = [path for path in found if path not in known]
+            known.update(pending)
+            if pending:
+                yield self._rdf(pending, keep_labels=False)
+        self.imported |= imports.resolved
 
     def statements(self, text: str) -> tuple[list[Rule], list[Atom]]:
         """Parse a text in the rule language into rules and facts."""
@@ -249,7 +277,11 @@ class DataReader:
 
     def _triples(self, triples: Triples) -> Tables:
         self._declare(triples.prefixes)
-        return triples.tables(self.dictionary)
+        tables = triples.tables(self.dictionary)
+        if _IMPORTS in tables:
+            texts = self.dictionary.texts(np.unique(tables[_IMPORTS][:, 1])).to_pylist()
+            self._imports.update(dict.fromkeys(t[1:-1] for t in texts if t.startswith("<")))
+        return tables
 
     def _declare(self, prefixes: Mapping[str, str]) -> None:
         """Declare prefixes; known prefixes keep their meaning."""

@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.files import replace_file
+from corollary.core.html import SHOWN, html_table, left_out
+from corollary.core.trivial import is_trivial
 from corollary.errors import OperationFailed
 from corollary.knowledge_base.persistence import Committed
 from corollary.knowledge_base.results import cells_of, texts_of
@@ -109,6 +111,15 @@ class Differences:
         kept = table.filter(pc.equal(table["change"], change)).select(list(TRIPLE_COLUMNS))
         return TripleTable(kept, self._prefixes)
 
+    def _repr_html_(self) -> str:
+        """The first changes, and how many there are."""
+        lines = Differences(
+            self._rows.slice(0, SHOWN), self._dictionary, self._prefixes, self.title
+        ).lines()
+        rows = [(line[:1], *line[2:].partition("   ")[::2]) for line in lines]
+        note = left_out(len(rows), len(self), "changes")
+        return html_table(["", "fact", ""], rows, title=self.title, note=note)
+
     def counts(self) -> dict[str, int]:
         """Count the changes by kind, with explicit and derived facts counted separately."""
         change, explicit = self._rows["change"], self._rows["explicit"]
@@ -125,11 +136,16 @@ class Differences:
             found[name] = pc.sum(mask).as_py() or 0
         return found
 
-    def lines(self, which: str = "all") -> Iterator[str]:
-        """Format one fact per line, with + or - as in `corollary apply`; mark derived facts."""
+    def lines(self, which: str = "all", *, trivial: bool = True) -> Iterator[str]:
+        """Format one fact per line, with + or - as in `corollary apply`; mark derived facts.
+
+        With `trivial=False`, facts such as `[:a, owl:sameAs, :a]` are left out (`core.trivial`).
+        """
         printer = Printer(self._prefixes)
         found = []
         for change, atom, explicit in self.facts(which):
+            if not trivial and is_trivial(atom):
+                continue
             mark = "" if explicit else "   derived"
             if change in (MADE_EXPLICIT, MADE_DERIVED):
                 mark = f"   {change} now"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from corollary.algorithms import constraints
@@ -46,6 +47,14 @@ class Inconsistency:
         if self.proofs and self.count > len(self.proofs):
             lines.append("  …")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The constraint, the number of violations, and the proofs as pictures."""
+        ways = f"{self.count:,} ways" if self.count > 1 else "1 way"
+        pictures = "".join(f"<div>{proof.to_svg()}</div>" for proof in self.proofs)
+        more = self.count - len(self.proofs)
+        note = f"<p>… and {more:,} more</p>" if more > 0 else ""
+        return f"<p><b>{escape(self.name)}</b> is contradicted in {ways}</p>{pictures}{note}"
 
     def to_json(self) -> dict[str, Any]:
         """Convert to a dictionary: `rule`, `constraint`, `count`, and `proofs`, one per example."""

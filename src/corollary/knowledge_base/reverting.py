@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Facts
 from corollary.core.tables import Tables, encode, joined
 from corollary.errors import InvalidInput
@@ -65,7 +67,6 @@ def undo(tx: Transaction, state: KnowledgeState, version: int) -> None:
     A fact that the version inserted is deleted, unless it is gone already; a fact that it deleted
     is inserted again.
     """
-    store = state.opened_store
     _check(state, version)
     if version < 1:
         raise InvalidInput(
@@ -73,16 +74,19 @@ def undo(tx: Transaction, state: KnowledgeState, version: int) -> None:
             f"version {version} has no changes that can be reverted",
             "version 0 is the empty store",
         )
-    _request(tx, state, store, version, version - 1)
+    source = VersionSource(state.opened_store, state.dictionary)
+    request_difference(tx, state, source, version, version - 1)
 
 
 def bring_back(tx: Transaction, state: KnowledgeState, version: int) -> None:
     """Request everything that differs from an older version."""
     _check(state, version)
-    _request(tx, state, state.opened_store, state.version, version)
+    source = VersionSource(state.opened_store, state.dictionary)
+    request_difference(tx, state, source, state.version, version)
 
 
 def _check(state: KnowledgeState, version: int) -> None:
+    _ = state.opened_store  # raises without a store
     if version > state.version:
         raise InvalidInput(
             "E514",
@@ -91,25 +95,68 @@ def _check(state: KnowledgeState, version: int) -> None:
         )
 
 
-def _request(tx: Transaction, state: KnowledgeState, store: Store, first: int, second: int) -> None:
+class VersionSource:
+    """The versions of a store, with facts encoded by a dictionary that has its ids."""
+
+    def __init__(self, store: Store, dictionary: Dictionary) -> None:
+        self.store = store
+        self.dictionary = dictionary
+
+    def changes(self, first: int, second: int) -> pa.Table:
+        """The changes of facts from one version to another, as rows of the store."""
+        return between(self.store, first, second)
+
+    def program(self, version: int) -> Program:
+        """The rules and axioms of a version.
+
+        A vacuum keeps rules and changes, so also versions that it has removed can be reverted.
+        """
+        return Snapshot(self.store, self.store.commit(version)).program
+
+    def asserted(self, version: int) -> frozenset[Atom]:
+        """The axioms of a version that are also data."""
+        texts = "\n".join(self.store.commit(version).asserted)
+        return frozenset(Program.parse(texts).facts) if texts else frozenset()
+
+    def tables(self, rows: pa.Table) -> Iterator[Tables]:
+        """Convert rows to facts."""
+        names = arguments(width_of(rows.column_names))
+        for relation in rows["relation"].unique().to_pylist():
+            part = rows.filter(pc.equal(rows["relation"], relation))
+            columns = [part[name] for name in names if not part[name].null_count]
+            ids = [self.ids(column.to_numpy()) for column in columns]
+            if relation == TRIPLES:
+                subject, predicate, object_ = ids
+                yield Triples(subject, predicate, object_).tables(self.dictionary)
+            else:
+                yield {Predicate(relation): np.array(ids, np.uint32).T.reshape(len(part), len(ids))}
+
+    def ids(self, stored: npt.NDArray[np.int64]) -> Ids:
+        """The ids of the dictionary for those of the store."""
+        return stored.astype(np.uint32)
+
+
+def request_difference(
+    tx: Transaction, state: KnowledgeState, source: VersionSource, first: int, second: int
+) -> None:
     """Request the changes from one version to another.
 
     The explicit facts of a version are its data and its axioms. Only data are inserted and deleted;
     an axiom that the data do not state comes and goes with the program.
     """
-    rows = between(store, first, second)
+    rows = source.changes(first, second)
     change, explicit = rows["change"], rows["explicit"]
 
     def diff(kind: str, made: str) -> Facts:
         own = pc.or_(pc.and_(pc.equal(change, kind), explicit), pc.equal(change, made))
-        return state.engine.facts(joined(_tables(rows.filter(own), state)))
+        return state.engine.facts(joined(source.tables(rows.filter(own))))
 
     def facts(atoms: Iterable[Atom]) -> Facts:
         return state.engine.facts(encode(atoms, state.dictionary))
 
     lost, gained = diff(DELETED, MADE_DERIVED), diff(INSERTED, MADE_EXPLICIT)
-    old, new = (_program(store, version) for version in (first, second))
-    old_data, new_data = (_asserted(store, version) for version in (first, second))
+    old, new = (source.program(version) for version in (first, second))
+    old_data, new_data = (source.asserted(version) for version in (first, second))
     old_only, new_only = old.axioms - old_data, new.axioms - new_data
     deleted = lost.difference(facts(old_only)).union(facts((old_data - new_data) & new.axioms))
     deleted = deleted.union(facts(new_only - old.axioms).difference(gained))
@@ -132,27 +179,3 @@ def _request_rules(tx: Transaction, old: Program, new: Program) -> None:
     tx.add_rules(new.rules_not_in(old))
     if new.axioms - old.axioms:
         tx.add_rules(Program.of((), new.axioms - old.axioms))
-
-
-def _program(store: Store, version: int) -> Program:
-    # A vacuum keeps rules and changes, so also versions that it has removed can be reverted.
-    return Snapshot(store, store.commit(version)).program
-
-
-def _asserted(store: Store, version: int) -> frozenset[Atom]:
-    """The axioms that are also data."""
-    texts = "\n".join(store.commit(version).asserted)
-    return frozenset(Program.parse(texts).facts) if texts else frozenset()
-
-
-def _tables(rows: pa.Table, state: KnowledgeState) -> Iterator[Tables]:
-    """Convert rows of a store to facts; their ids are those of the dictionary."""
-    names = arguments(width_of(rows.column_names))
-    for relation in rows["relation"].unique().to_pylist():
-        part = rows.filter(pc.equal(rows["relation"], relation))
-        columns = [part[name] for name in names if not part[name].null_count]
-        ids = [column.to_numpy().astype(np.uint32) for column in columns]
-        if relation == TRIPLES:
-            yield Triples(*ids).tables(state.dictionary)
-        else:
-            yield {Predicate(relation): np.array(ids, np.uint32).T.reshape(len(part), len(ids))}

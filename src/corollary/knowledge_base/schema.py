@@ -14,6 +14,7 @@ from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
+from corollary.core.html import TreeRow, svg_tree
 from corollary.core.terms import term_of, text_of
 from corollary.knowledge_base.results import columns_of, split
 from corollary.lang.printer import Printer
@@ -137,6 +138,21 @@ class Schema:
         for title, hierarchy in (("classes", self.classes), ("properties", self.properties)):
             parts += [title, *(f"  {line}" for line in hierarchy.lines())]
         return "\n".join(parts)
+
+    def to_svg(self) -> str:
+        """The hierarchies as a picture, which needs neither JavaScript nor a network."""
+        rows = []
+        for title, hierarchy in (("classes", self.classes), ("properties", self.properties)):
+            rows.append(TreeRow(0, title, f"{len(hierarchy):,}", "root"))
+            for line in hierarchy.lines():
+                text, _, note = line.strip().partition("   ")
+                depth = 1 + (len(line) - len(line.lstrip())) // 2
+                kind = "absent" if "inferred" in note else "explicit"
+                rows.append(TreeRow(depth, text, note, kind))
+        return svg_tree(rows, "schema")
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
 
     def to_json(self) -> dict[str, Any]:
         """Convert to dictionaries with the lists `classes` and `properties`."""

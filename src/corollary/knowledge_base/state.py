@@ -17,8 +17,6 @@ from corollary.core.engine import Engine, F, Facts
 from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.axioms import Axioms
-from corollary.knowledge_base.data import DataReader
-from corollary.knowledge_base.fact_forms import read_fact
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.program import Program
@@ -26,6 +24,7 @@ from corollary.lang.syntax import Atom
 from corollary.reasoning.choose import choose_reasoner
 
 if TYPE_CHECKING:
+    from corollary.knowledge_base.data import DataReader
     from corollary.knowledge_base.persistence import StoreHandle
     from corollary.knowledge_base.queries import Queries
     from corollary.query.engine import QueryEngine
@@ -149,10 +148,14 @@ class KnowledgeState:
 
     def pattern(self, pattern: object) -> Atom:
         """Read a pattern in any form: a triple, an atom, its text, or the name of a relation."""
+        from corollary.knowledge_base.fact_forms import read_fact
+
         return read_fact(pattern, self.arities, self.prefixes)
 
     def reader(self) -> DataReader:
         """Create the reader of a transaction."""
+        from corollary.knowledge_base.data import DataReader
+
         return DataReader(self.dictionary, self.prefixes, self.arities, self.declarations)
 
     def query_engine(self) -> QueryEngine:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from corollary.knowledge_base.export import Which
     from corollary.knowledge_base.state import KnowledgeState
+    from corollary.knowledge_base.why_not import WhyNot
     from corollary.query.results import TripleTable
 
 # The name of a rule set or file: a program has at least a full stop, with a blank or an atom.
@@ -109,6 +110,25 @@ class TripleSurface:
             return atom
         return triple_pattern(subject, predicate, object_, self.state.prefixes)
 
+    def why_not(self, fact: FactForm, *, limit: int = 10) -> WhyNot:
+        """Find what a fact lacks: the rules that could derive it, nearest first.
+
+        Each way shows the premises that hold and those that are missing. At most `limit` ways are
+        returned; the search of each rule is bounded, so it may miss a nearer one in large data.
+
+        >>> from corollary import KnowledgeBase
+        >>> kb = KnowledgeBase("owl-rl")
+        >>> _ = kb.insert("@prefix : <urn:> . :Cat rdfs:subClassOf :Pet . :tom a :Animal .")
+        >>> print(kb.why_not(":tom a :Pet", limit=1))
+        [:tom, a, :Pet] is not a fact; it would follow
+          by [cax-sco]
+            ✓ [:Cat, rdfs:subClassOf, :Pet]
+            ✗ [:tom, a, :Cat]
+        """
+        from corollary.knowledge_base.why_not import why_not
+
+        return why_not(self.state, self.state.pattern(fact), limit)
+
     # -- changes ---------------------------------------------------------------------------------
 
     def insert(
@@ -171,6 +191,14 @@ class TripleSurface:
             export(self.state, out, _EXPORTED[format], which)
             return out.getvalue().decode()
         return self.match(which=which).serialize(format)
+
+    # -- notebooks -------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """The numbers of facts and rules, and the largest relations."""
+        from corollary.knowledge_base.display import knowledge_base_html
+
+        return knowledge_base_html(self.state)
 
     # -- copies ------------------------------------------------------------------------------------
 

@@ -131,7 +131,7 @@ class _Reader:
                     return _Changes(shown, known.version, nothing, nothing)
                 try:
                     return self._between(now, shown, known.version)
-                except (*_unreadable(), OSError):
+                except _unreadable():
                     pass  # the older version or its files are gone
             rows = now.to_pyarrow_dataset().to_table(columns=[*self.columns])
             return _Changes(shown, None, rows, rows.slice(0, 0), everything=True)
@@ -201,7 +201,7 @@ class _Reader:
     def _failures(self) -> Iterator[None]:
         try:
             yield
-        except (*_unreadable(), OSError) as error:
+        except _unreadable() as error:
             path = store_path(self.source.table, self.options)
             if isinstance(path, ObjectPath) and is_service_error(error):
                 raise refused_request(path, error) from None
@@ -305,4 +305,4 @@ def _unreadable() -> tuple[type[Exception], ...]:
     """The errors of tables that cannot be read."""
     from deltalake.exceptions import DeltaError
 
-    return DeltaError, pa.ArrowException
+    return DeltaError, pa.ArrowException, OSError

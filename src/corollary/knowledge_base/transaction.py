@@ -112,6 +112,12 @@ class TransactionChanges:
         printer = Printer(self._prefixes)
         return "\n".join(sorted(f"{sign} {printer.atom(fact)}" for sign, fact in self))
 
+    def _repr_html_(self) -> str:
+        """The first changes that are not trivial, and how many there are."""
+        from corollary.knowledge_base.display import changes_html
+
+        return changes_html((self._inserted, self._deleted), self._dictionary, self._prefixes)
+
     def __repr__(self) -> str:
         inserted, deleted = (sum(map(len, sets)) for sets in (self._inserted, self._deleted))
         return f"<changes of version {self.version}: +{inserted:,} -{deleted:,}>"
@@ -344,7 +350,14 @@ class Transaction:
         state.declarations = reader.declarations
         if state.queries is not None:
             state.queries.changed(done)
-        note_axioms(requests, self._rules, before, state.dictionary, reader.notices)
+        note_axioms(
+            requests,
+            self._rules,
+            before,
+            state.dictionary,
+            reader.notices,
+            found=reader.imported,
+        )
         reader.notices.warn()
         return self._changes_of(state, applied, version, committed)
 

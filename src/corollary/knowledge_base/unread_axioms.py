@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -31,10 +31,12 @@ def note_axioms(
     known: Facts | None,
     dictionary: Dictionary,
     notices: Notices,
+    *,
+    found: Collection[str] = (),
 ) -> None:
     """Report axioms that no rule reads, and imports of missing documents.
 
-    `known` are the facts before the insertion.
+    `known` are the facts before the insertion, and the documents of the imports `found` were read.
     """
     counts: dict[str, int] = {}
     imported: list[str] = []
@@ -51,7 +53,7 @@ def note_axioms(
         if known is not None and _ONTOLOGIES in known.predicates():
             rows = {_ONTOLOGIES: known.rows(_ONTOLOGIES)}
             ontologies += _texts(rows, _ONTOLOGIES, 0, dictionary)
-        note_imports(imported, ontologies, notices)
+        note_imports(imported, [*ontologies, *(f"<{iri}>" for iri in found)], notices)
 
 
 def _texts(

@@ -116,10 +116,11 @@ class Parser(ExpressionParser):
         span = self._span(start, self._end)
         return [Rule(head, body, name, span) for head in heads]
 
-    def _head(self) -> Atom:
+    def _head(self, where: str = "the head") -> Atom:
+        """An atom whose variables all have names."""
         token = self._token
         atom = self._atom()
-        self._refuse_anonymous(atom.variables(), token, "the head")
+        self._refuse_anonymous(atom.variables(), token, where)
         return atom
 
     def _statement(self) -> list[Rule]:
@@ -325,7 +326,7 @@ def parse_atom(text: str, prefixes: Mapping[str, str], name: str = "<text>") -> 
     'path'
     """
     parser = Parser(Source(name, text), dict(prefixes))
-    atom = parser.read_whole(Parser._head)
+    atom = parser.read_whole(lambda read: read._head("a pattern"))
     if atom is None or parser.problems:
         raise InvalidProgram(parser.problems)
     return atom

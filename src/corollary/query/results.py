@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from corollary.core.html import SHOWN, html_table, left_out
 from corollary.core.terms import term_of
+from corollary.core.trivial import is_trivial_triple
 from corollary.files.native import column_type, native_values
+from corollary.lang.printer import Printer
 from corollary.lang.syntax import IRI, BlankNode, Constant
 from corollary.rdf.rdflib_terms import graph_of, rdflib_rows, require, require_rdflib
 
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     import rdflib
     from rdflib.query import Result
     from rdflib.term import Identifier
+
+
+_EXAMINED = 1000  # rows among which a display looks for those that are not trivial
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,29 @@ class Answer:
 
         return serialized(self, format, self.prefixes)
 
+    def _repr_html_(self) -> str:
+        """The first rows, with short names, and how many there are."""
+        rows, trivial = self._first_rows()
+        note = left_out(len(rows), len(self), "rows", trivial)
+        return html_table(self.table.column_names, rows, note=note)
+
+    def _first_rows(self) -> tuple[list[list[str]], int]:
+        """Print the rows to show; returns how many trivial triples were passed over."""
+        printer = Printer(self.prefixes)
+        rows: list[list[str]] = []
+        trivial = 0
+        for row in type(self)(self.table.slice(0, _EXAMINED)):
+            if len(rows) == SHOWN:
+                break
+            if self._is_trivial(row):
+                trivial += 1
+            else:
+                rows.append(["" if term is None else printer.term(term) for term in row])
+        return rows, trivial
+
+    def _is_trivial(self, row: tuple[Constant | None, ...]) -> bool:
+        return False
+
 
 def _native_column(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     encoded = column.combine_chunks().dictionary_encode()
@@ -164,3 +193,6 @@ class TripleTable(Answer):
         '<urn:s> <urn:p> "o" .\\n'
         """
         return super().serialize(format)
+
+    def _is_trivial(self, row: tuple[Constant | None, ...]) -> bool:
+        return is_trivial_triple(row)

@@ -1,6 +1,7 @@
 """Find and open RDF files: their syntax and compression.
 
-The suffix determines the syntax. An `.owl` file is RDF/XML if it begins with `<`, else Turtle.
+The suffix determines the syntax. An `.owl` file is RDF/XML if it begins with `<`, else Turtle. The
+beginning of a document tells functional, Manchester and OWL/XML syntax, whatever its suffix.
 Files with unknown suffixes in a folder, or among the matches of a pattern, are ignored.
 """
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from corollary.core.inputs import COMPRESSIONS, InputMeter, suffix_of, unreadable
 from corollary.errors import InvalidInput
+from corollary.rdf.owl_syntax import syntax_of
 
 SUFFIXES = {
     ".nt": "n-triples",
@@ -29,9 +31,13 @@ SUFFIXES = {
     ".xml": "rdf/xml",
     ".owl": "rdf/xml",
     ".jsonld": "json-ld",
+    ".ofn": "owl/functional",
+    ".omn": "owl/manchester",
+    ".owx": "owl/xml",
 }
 MARK = b"\xef\xbb\xbf"  # the byte-order mark that some editors write
-_PEEKED = 256
+_PEEKED = 4096
+_BY_NAME = ("n-triples", "n-quads", "json-ld")  # syntaxes that only the name tells
 
 
 class File(NamedTuple):
@@ -86,7 +92,9 @@ class Opened:
         return self._head.lstrip().startswith(text)
 
     def syntax(self, named: str) -> str:
-        """Determine the syntax; its suffix suggests `named`, but an `.owl` file may be Turtle."""
+        """Determine the syntax; its suffix suggests `named`."""
+        if named not in _BY_NAME and (found := syntax_of(self._head)) is not None:
+            return found
         is_owl = suffix_of(self.path) == ".owl"
         return "turtle" if is_owl and not self.begins_with(b"<") else named
 

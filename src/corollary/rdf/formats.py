@@ -23,6 +23,7 @@ from corollary.core.strings import string_bytes
 from corollary.errors import InvalidInput, nearest
 from corollary.rdf import files, frames
 from corollary.rdf.library import LIBRARY, read_document
+from corollary.rdf.owl_syntax import SYNTAXES
 from corollary.rdf.triples import Reading, ReadingOptions, Triples
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     Source = str | Path | frames.Frame | rdflib.Graph
 
-FORMATS = tuple(LIBRARY)
+FORMATS = (*LIBRARY, *SYNTAXES)
 _LINES = ("n-triples", "n-quads")
 _PREFIXED = ("turtle", "trig")
 _IRI = re.compile(r'[^\x00-\x20<>"{}|^`\\\ud800-\udfff]*')

@@ -20,6 +20,7 @@ from corollary.core.inputs import too_long
 from corollary.core.notices import note
 from corollary.errors import OperationFailed
 from corollary.rdf.guard import ExpansionBudget, Guard, Source
+from corollary.rdf.owl_syntax import SYNTAXES, prefixes_of, read_all, to_rdf_xml
 from corollary.rdf.triples import Reading
 from corollary.rdf.xml_literals import canonical
 
@@ -94,6 +95,10 @@ def _items(parser: QuadParser, file: str | None = None) -> Iterator[Parsed]:
             return
 
 
+def _unknown_position() -> tuple[int, int | None]:
+    return 0, None
+
+
 def read_document(
     source: bytes | Source,
     format_: str,
@@ -101,10 +106,14 @@ def read_document(
     file: str,
     *,
     base: str | None = None,
-    position: Callable[[], tuple[int, int | None]] = lambda: (0, None),
+    position: Callable[[], tuple[int, int | None]] = _unknown_position,
     shift: int = 0,
 ) -> None:
     """Read a document of any syntax; `shift` characters were prepended to its first line."""
+    if format_ in SYNTAXES:
+        data = source if isinstance(source, bytes) else read_all(source.read)
+        reading.declare(prefixes_of(data.decode(errors="replace")))
+        source, format_, position = to_rdf_xml(data, format_, file), "rdf/xml", _unknown_position
     if isinstance(source, bytes) and reading.skips:  # the guard must track what the parser reads
         source = io.BytesIO(source)
     window = reading.limit if format_ == "json-ld" else None

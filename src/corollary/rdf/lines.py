@@ -88,7 +88,7 @@ def _chunks(source: Source, file: str) -> Iterator[tuple[Bytes, int]]:
                 data[end] = 10
                 end += 1
             if end:
-                yield data, end
+                yield data[: end + SLACK], end  # a loop over few bytes is interpreted
             return
         cut = _last_line_break(data, end)
         rest = data[cut:end]

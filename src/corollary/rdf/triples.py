@@ -10,7 +10,6 @@ from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
-from pyarrow import compute
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.tables import Tables, narrow
@@ -78,6 +77,8 @@ class Triples:
 
     def in_order(self, dictionary: Dictionary) -> Triples:
         """Sort the statements by their text."""
+        from pyarrow import compute
+
         ids, places = np.unique(np.concatenate(self.columns), return_inverse=True)
         ranks = np.empty(len(ids), np.int64)
         ranks[compute.array_sort_indices(dictionary.texts(ids)).to_numpy()] = np.arange(len(ids))
@@ -99,6 +100,7 @@ class Triples:
         >>> Triples.of(ids[np.array([[0, 1, 2], [2, 1, 0], [2, 2, 2]])]).are_rdf(dictionary)
         array([False,  True,  True])
         """
+        from pyarrow import compute
 
         def begins(ids: Ids, with_: str) -> npt.NDArray[np.bool_]:
             known, places = np.unique(ids, return_inverse=True)

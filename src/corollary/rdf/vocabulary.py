@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from pyarrow import compute
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.notices import Notices
@@ -23,6 +22,7 @@ RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 Vocabulary = tuple[dict[str, int], list[str], list[str]]
 OWL = "http://www.w3.org/2002/07/owl#"
 IMPORTS = IRI(OWL + "imports")
+_IMPORTS_SHOWN = 10  # in a warning
 ONTOLOGY = IRI(OWL + "Ontology")
 _NAMESPACES = {"rdfs": RDFS, "owl": OWL}
 # Annotations, declarations, and parts of axioms.
@@ -89,7 +89,8 @@ def note_imports(
     """Report imports of documents that are not among the data."""
     missing = sorted({*imported} - {*ontologies})
     if missing:
-        notices.add("W102", len(missing), file=file, detail=missing[0])
+        shown = ", ".join(missing[:_IMPORTS_SHOWN]) + (", …" if missing[_IMPORTS_SHOWN:] else "")
+        notices.add("W102", len(missing), file=file, detail=shown)
 
 
 def vocabulary_of(tables: Tables) -> dict[str, int]:
@@ -106,6 +107,8 @@ def vocabulary_of_columns(columns: Sequence[Ids], dictionary: Dictionary) -> Voc
     """Like `vocabulary_of` for columns of triples; also returns imported documents, ontologies."""
     if not len(columns) or not len(columns[0]):
         return {}, [], []
+    from pyarrow import compute
+
     texts = dictionary.texts_from(0)
     ours = compute.or_(
         compute.starts_with(texts, f"<{RDFS}"), compute.starts_with(texts, f"<{OWL}")

@@ -10,9 +10,9 @@ from corollary.core.engine import Engine, F
 from corollary.core.notices import note_growth
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
-from corollary.reasoning.hybrid import make_hybrid
 from corollary.reasoning.materialized import materializing_reasoner
-from corollary.reasoning.representatives import RepresentativeReasoner
+
+EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
 def choose_reasoner(
@@ -39,18 +39,23 @@ def choose_reasoner(
     ...     print(type(choose_reasoner(program, engine.facts({}), engine, **options)).__name__)
     AdaptiveReasoner
     RepresentativeReasoner
-    SpecializedHybridReasoner
+    AdaptiveReasoner
     """
     note_growth(program)
     chosen: Options[F] = Options(**options)
     if mode == "hybrid":
+        from corollary.reasoning.hybrid import make_hybrid
+
         return make_hybrid(
             program,
             explicit,
             engine,
             chosen,
             materialize=materialize,
-            specialize=specialize is not False,
+            specialize=specialize,
         )
-    create = RepresentativeReasoner if equality == "rewrite" else materializing_reasoner
-    return create(program, explicit, engine, chosen, specialize=specialize)
+    if equality == "rewrite":
+        from corollary.reasoning.representatives import RepresentativeReasoner
+
+        return RepresentativeReasoner(program, explicit, engine, chosen, specialize=specialize)
+    return materializing_reasoner(program, explicit, engine, chosen, specialize=specialize)

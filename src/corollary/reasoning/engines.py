@@ -9,13 +9,13 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine
 from corollary.core.tables import Tables, encode, joined, narrow
 from corollary.errors import OperationFailed
-from corollary.files.tables import Table
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE
 
 if TYPE_CHECKING:
     from corollary.engines.columnar.budget import Budget
+    from corollary.files.tables import Table
 
 ENGINES = ("columnar", "spark")
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import cast
 
 from corollary.algorithms.constraints import Inconsistency, inconsistencies
 from corollary.algorithms.hybrid import Answer, Hybrid
 from corollary.algorithms.hybrid_tree import Query, Tree, grow
-from corollary.algorithms.reasoner import Options, refuse_difference
+from corollary.algorithms.reasoner import Options, Reasoner, refuse_difference
 from corollary.core.changes import Changes
 from corollary.core.compile import narrow_predicate
 from corollary.core.dictionary import Ids
@@ -26,6 +26,7 @@ from corollary.errors import Source
 from corollary.lang.program import Program
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import Atom, Rule
+from corollary.reasoning.adaptive import AdaptiveReasoner, Ways
 from corollary.reasoning.specialization import SpecializedReasoner
 from corollary.reasoning.templates import is_specializable
 
@@ -50,19 +51,25 @@ def make_hybrid(
     options: Options[F] | None = None,
     *,
     materialize: Sequence[Atom] = (),
-    specialize: bool = True,
-) -> Hybrid[F] | SpecializedHybridReasoner[F]:
-    """Create a hybrid reasoner, with specialized rules if the program has rules about schemas.
+    specialize: bool | None = None,
+) -> Reasoner[F]:
+    """Create a hybrid reasoner.
 
-    It derives its small materialization itself, and ignores known facts.
+    The data decide whether rules about schemas are specialized, or `specialize` does: a query over
+    rules as written reads more facts, and a specialized rule costs some 200 µs when rules change.
+    The reasoner derives its small materialization itself, and ignores known facts.
     """
-    options = replace(options or Options(), known=None)
+    options = replace(options or Options(), known=None, complete=None)
     patterns = tuple(materialize)
     if program.has_triples:
         patterns = (*schema_patterns(), *patterns)
-    if specialize and is_specializable(program):
-        return SpecializedHybridReasoner(program, explicit, engine, options, patterns=patterns)
-    return Hybrid(program, explicit, engine, options, patterns=patterns)
+    if specialize is False or not is_specializable(program):
+        return Hybrid(program, explicit, engine, options, patterns=patterns)
+    special = partial(SpecializedHybridReasoner, patterns=patterns)
+    if specialize:
+        return special(program, explicit, engine, options)
+    ways = Ways(special, partial(Hybrid, patterns=patterns), continues=False)
+    return AdaptiveReasoner(program, explicit, engine, options, ways)
 
 
 class SpecializedHybridReasoner(SpecializedReasoner[F]):

@@ -7,11 +7,8 @@ from corollary.algorithms.reasoner import Options, Reasoner
 from corollary.core.engine import Engine, F
 from corollary.lang.program import Program
 from corollary.reasoning.adaptive import AdaptiveReasoner
-from corollary.reasoning.engines import is_in_process, replicate
-from corollary.reasoning.replicated_schema import ReplicatedSchemaReasoner
 from corollary.reasoning.specialization import SpecializedReasoner
-from corollary.reasoning.templates import is_specializable, schema_predicates
-from corollary.reasoning.tuning import tuning
+from corollary.reasoning.templates import is_specializable
 
 
 def materializing_reasoner(
@@ -24,10 +21,9 @@ def materializing_reasoner(
 ) -> Reasoner[F]:
     """Create the reasoner for a program.
 
-    Rules with variable properties or classes are evaluated tuple at a time or specialized to the
-    schema, depending on the data (`AdaptiveReasoner`); `specialize` forces either rules as written
-    (False) or specialized rules (True). On an engine outside this process, rules are specialized to
-    a schema of few axioms; with more axioms, the schema is replicated to every task.
+    The data decide how rules with variable properties or classes are evaluated
+    (`AdaptiveReasoner`); `specialize` forces either all rules as written (False) or specialized
+    rules, however many (True).
 
     >>> from corollary.core.dictionary import Dictionary
     >>> from corollary.engines.columnar.engine import ColumnarEngine
@@ -39,11 +35,6 @@ def materializing_reasoner(
     options = options or Options()
     if specialize is False or not is_specializable(program):
         return Maintainer(program, explicit, engine, options)
-    if is_in_process(engine) and specialize is None and not options.coarse:
-        return AdaptiveReasoner(program, explicit, engine, options)
-    if not is_in_process(engine) and specialize is None:
-        predicates = schema_predicates(program)
-        if len(explicit.only(predicates)) > tuning.specialized_axioms_limit:
-            replicate(engine, predicates)
-            return ReplicatedSchemaReasoner(program, explicit, engine, options)
-    return SpecializedReasoner(program, explicit, engine, options)
+    if specialize:
+        return SpecializedReasoner(program, explicit, engine, options)
+    return AdaptiveReasoner(program, explicit, engine, options)

@@ -1,23 +1,32 @@
 """Reasoners on top of an inner reasoner.
 
-A `DelegatingReasoner` has the rules and facts of an inner reasoner. A `RewritingReasoner` maintains
-mat(Π, E) with an inner reasoner over rewritten rules or facts. Specialization replaces rules with
-their instances for a schema; equality reasoning replaces terms with their representatives; a
-replicated schema omits rules without instances. Each rewriting translates a change of Π and E into
-a change of the inner reasoner. The result may require a follow-up change: new facts need further
-instances of rules, or make terms equal. So the inner reasoner is updated to a fixpoint, and the
-changes are composed.
+A `DelegatingReasoner` has the rules and facts of an inner reasoner, and a `TransparentReasoner` all
+that an inner reasoner knows. A `RewritingReasoner` maintains mat(Π, E) with an inner reasoner over
+rewritten rules or facts. Specialization replaces rules with their instances for a schema; equality
+reasoning replaces terms with their representatives; rules as written are omitted while they have no
+instances. Each rewriting translates a change of Π and E into a change of the inner reasoner. The
+result may require a follow-up change: new facts need further instances of rules, or make terms
+equal. So the inner reasoner is updated to a fixpoint, and the changes are composed.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from corollary.algorithms.constraints import Inconsistency
+from corollary.algorithms.explain import BUDGET
 from corollary.algorithms.reasoner import Options, Reasoner
 from corollary.core.changes import Changes, composed
+from corollary.core.dictionary import Ids
 from corollary.core.engine import Engine, F
+from corollary.core.proof import Proof
 from corollary.lang.program import Program
+from corollary.lang.syntax import Atom
+
+if TYPE_CHECKING:
+    from corollary.algorithms.hybrid_tree import Tree
 
 Inner = TypeVar("Inner", bound="Reasoner[Any]")
 
@@ -52,6 +61,45 @@ class DelegatingReasoner(Reasoner[F], Generic[F, Inner]):
     def verify(self) -> None:
         """Rematerialize and compare; raise `OperationFailed` on a difference."""
         self._inner.verify()
+
+
+class TransparentReasoner(DelegatingReasoner[F, Reasoner[F]]):
+    """A reasoner with the answers of an inner one, which is built later or replaced by another."""
+
+    @property
+    def facts(self) -> F:
+        """The materialization, explicit facts included."""
+        return self._inner.facts
+
+    @property
+    def signature(self) -> str | None:
+        """A hash of the rules that derive hidden facts."""
+        return self._inner.signature
+
+    @property
+    def state(self) -> Any:
+        """Everything that an update replaces, as a value; assign it to roll back."""
+        return self._inner, self._inner.state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._inner, self._inner.state = state
+
+    def match(self, pattern: Atom, admissible: Mapping[int, Ids] | None = None) -> F:
+        """Return the facts that match a pattern."""
+        return self._inner.match(pattern, admissible)
+
+    def query_plan(self, pattern: Atom) -> Tree:
+        """Return the proof tree by which a hybrid reasoner answers a pattern."""
+        return self._inner.query_plan(pattern)
+
+    def explain(self, fact: Atom, *, budget: int = BUDGET) -> Proof:
+        """Return a smallest proof of a fact."""
+        return self._inner.explain(fact, budget=budget)
+
+    def inconsistencies(self, *, examples: int | None = 3) -> Iterator[Inconsistency]:
+        """Return the violated constraints."""
+        return self._inner.inconsistencies(examples=examples)
 
 
 class RewritingReasoner(DelegatingReasoner[F, Inner]):

@@ -34,13 +34,12 @@ from corollary.reasoning.active_rules import RulePlan, deferred_rules
 from corollary.reasoning.live_vocabulary import LiveVocabulary, may_instantiate
 from corollary.reasoning.rewriting import RewritingReasoner
 from corollary.reasoning.templates import Split, Template, split
-from corollary.reasoning.tuning import tuning
 
 _Binding = tuple[Template, tuple[int, ...]]
 
 
-class _TooManyBindings(Exception):
-    """A template has become general, so a new plan is needed."""
+class TooManyRules(Exception):
+    """The schema requires more specialized rules than allowed."""
 
 
 @dataclass(eq=False)
@@ -111,16 +110,6 @@ class _Schema(Generic[F]):
         self.plan.drop(self.instances.pop(binding))
 
 
-@dataclass(frozen=True)
-class _RestorePoint(Generic[F]):
-    """The state for a rollback, without the plan, which is rebuilt."""
-
-    schema: _Schema[F]
-    has_closed_schema: bool
-    inner: object
-    closure: object
-
-
 class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
     """Maintains mat(Π, E) while E and Π change, as `Maintainer` does, by rules specialized to E.
 
@@ -144,7 +133,7 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
     """
 
     def _start(self, program: Program, explicit: F, options: Options[F]) -> None:
-        self._general: frozenset[Rule] = frozenset()  # templates that are not specialized
+        self.most_rules = options.most_rules
         # While only schema rules derive axioms, the inner maintainer receives the closed schema
         # among its explicit facts, and does without these rules.
         self._has_closed_schema = True
@@ -210,16 +199,16 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
     def state(self) -> object:
         """Everything that an update replaces, as a value; assign it to roll back."""
         schema = self._schema
-        return _RestorePoint(
-            schema, self._has_closed_schema, self._inner.state, schema.closure.state
-        )
+        return schema, self._has_closed_schema, self._inner.state, schema.closure.state
 
     @state.setter
     def state(self, state: object) -> None:
-        assert isinstance(state, _RestorePoint), "a state of this reasoner"
-        self._schema, self._has_closed_schema = state.schema, state.has_closed_schema
-        self._inner.state, self._schema.closure.state = state.inner, state.closure
+        assert isinstance(state, tuple), "a state of this reasoner"
+        # The plan has changed in place, and is made again.
+        self._schema, self._has_closed_schema, self._inner.state, self._schema.closure.state = state
+        most_rules, self.most_rules = self.most_rules, None
         self._replan(self._schema.program, self.explicit)
+        self.most_rules = most_rules
 
     def verify(self) -> None:
         """Rematerialize, also with the rules of Π, and compare; raise on a difference."""
@@ -256,10 +245,7 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
                 schema.remove(binding)
                 if schema.is_cyclic:  # data may still derive it
                     schema.add(binding, conditional=True)
-        try:
-            self._add_all(result.inserted)
-        except _TooManyBindings:
-            self._replan(schema.program, self._explicit_axioms())
+        self._add_all(result.inserted)
         return result
 
     def _apply(
@@ -331,24 +317,15 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
         schema = self._schema
         if not schema.is_cyclic:
             return
-        for binding in schema.bindings(result.inserted):
-            if binding not in schema.instances:
-                schema.add(binding, conditional=True)
+        self._add_conditional(result.inserted)
         for binding in schema.bindings(result.deleted):
             if binding in schema.conditional:
                 schema.remove(binding)
-        if len(schema.conditional) > tuning.conditional_bindings_limit:
-            self._general |= {template.rule for template, _ in schema.conditional}
-            self._replan(schema.program, self._explicit_axioms())
 
     def _refresh_plan(self) -> None:
         """Create the instances for new predicates, and decide whether data may derive axioms."""
         schema = self._schema
-        try:
-            self._instantiate()
-        except _TooManyBindings:
-            self._replan(schema.program, self._explicit_axioms())
-            schema = self._schema
+        self._instantiate()
         is_cyclic = schema.plan.watched > 0
         if is_cyclic == schema.is_cyclic:
             return
@@ -359,7 +336,8 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
             for binding in list(schema.conditional):
                 schema.remove(binding)
         elif hasattr(self, "_inner"):
-            self._add_conditional()  # known facts may include axioms that data derive
+            # Known facts may include axioms that data derive.
+            self._add_conditional(self._inner.all_facts)
 
     # -- plans -----------------------------------------------------------------------------------
 
@@ -370,8 +348,6 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
         """
         everything, rules = self._inner.all_facts, self._inner.program
         moved = self._schema.split.predicates
-        if self._moved is not None:
-            moved |= self._moved[0]
         schema = self._planned(program, explicit, everything.predicates())
         moved |= schema.split.predicates
         self._moved = moved, explicit.only(moved)
@@ -382,48 +358,32 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
         if schema.is_cyclic:
             for rule in schema.binding_rules:
                 schema.plan.want(rule)
-            self._add_conditional()
-
-    def _explicit_axioms(self) -> F:
-        """Return the explicit axioms, and facts that leave the schema but have not moved yet.
-
-        A plan may be replaced before the inner maintainer has received the facts of predicates
-        that a change of rules has turned into data.
-        """
-        axioms = self._schema.closure.explicit
-        if self._moved is None:
-            return axioms
-        return self._moved[1].without(self._schema.split.predicates).union(axioms)
+            self._add_conditional(everything)
 
     def _planned(self, program: Program, explicit: F, live: Iterable[Predicate]) -> _Schema[F]:
         """Plan for a program and its explicit facts, without any deferred rule."""
-        while True:
-            parts = split(program, self._general)
-            rules = [*parts.schema, *(t.bindings for t in parts.templates if not t.direct)]
-            schema = _Schema[F](
-                program,
-                parts,
-                Maintainer(Program.of(rules), explicit.only(parts.predicates), self.engine),
-                RulePlan(),
-                LiveVocabulary(self.engine.dictionary),
-                instances={},
-                conditional=set(),
-                activated=frozenset(),
-                is_cyclic=False,
-            )
-            immediate = [rule for rule in parts.general if rule not in schema.deferred]
-            schema.plan = RulePlan(immediate, schema.derives_schema)
-            schema.plan.mark_live(live)
-            for rule in (*parts.schema, *immediate):
-                schema.plan.want(rule)
-            self._schema = schema
-            try:
-                # Bindings without premises do not wait for a predicate.
-                self._add_all(schema.closure.all_facts)
-                self._instantiate()
-            except _TooManyBindings:
-                continue
-            return schema
+        parts = split(program)
+        rules = [*parts.schema, *(t.bindings for t in parts.templates if not t.direct)]
+        self._schema = schema = _Schema[F](
+            program,
+            parts,
+            Maintainer(Program.of(rules), explicit.only(parts.predicates), self.engine),
+            RulePlan(),
+            LiveVocabulary(self.engine.dictionary),
+            instances={},
+            conditional=set(),
+            activated=frozenset(),
+            is_cyclic=False,
+        )
+        immediate = [rule for rule in parts.general if rule not in schema.deferred]
+        schema.plan = RulePlan(immediate, schema.derives_schema)
+        schema.plan.mark_live(live)
+        for rule in (*parts.schema, *immediate):
+            schema.plan.want(rule)
+        # Bindings without premises do not wait for a predicate.
+        self._add_all(schema.closure.all_facts)
+        self._instantiate()
+        return schema
 
     def _instantiate(self) -> None:
         """Create the instances for bindings whose premises have become live."""
@@ -435,7 +395,7 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
                 predicates = [template.predicate for template in templates]
                 self._add_all(schema.closure.all_facts.only(predicates), fresh=True)
                 if schema.is_cyclic:
-                    self._add_conditional(predicates)
+                    self._add_conditional(self._inner.all_facts.only(predicates))
 
     def _add_all(self, facts: F, *, fresh: bool = False) -> None:
         """Create the instances for bindings that follow from the schema alone.
@@ -447,13 +407,9 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
         for predicate, template in (
             (p, t) for p in facts.predicates() for t in schema.templates.get(p, ())
         ):
-            rows = schema.vocabulary.rows(template, facts.rows(predicate))
-            if len(rows) > tuning.specialized_bindings_limit:
-                self._general |= {template.rule}
-                raise _TooManyBindings
-            if fresh:
-                rows = schema.vocabulary.rows(template, rows, fresh=True)
+            rows = schema.vocabulary.rows(template, facts.rows(predicate), fresh=fresh)
             rows_of_templates.append((template, rows.tolist()))
+        self._require_room(sum(len(rows) for _, rows in rows_of_templates))
         # Fetch all terms at once: a dictionary in tables is slow for single look-ups.
         self.engine.dictionary.terms(
             {i for _, rows in rows_of_templates for values in rows for i in values}
@@ -466,10 +422,16 @@ class SpecializedReasoner(RewritingReasoner[F, Maintainer[F]]):
                 if binding not in schema.instances:
                     schema.add(binding)
 
-    def _add_conditional(self, predicates: Iterable[Predicate] | None = None) -> None:
-        """Create the instances for the other bindings in the materialization."""
+    def _add_conditional(self, facts: F) -> None:
+        """Create the instances for bindings among facts that do not follow from the schema."""
         schema = self._schema
-        facts = self._inner.all_facts.only(list(predicates or schema.templates))
-        for binding in schema.bindings(facts):
-            if binding not in schema.instances:
-                schema.add(binding, conditional=True)
+        new = [binding for binding in schema.bindings(facts) if binding not in schema.instances]
+        self._require_room(len(new))
+        for binding in new:
+            schema.add(binding, conditional=True)
+
+    def _require_room(self, number: int) -> None:
+        """Raise `TooManyRules` unless this number of instances may be added."""
+        most = self.most_rules
+        if number and most is not None and len(self._schema.instances) + number > most:
+            raise TooManyRules

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from corollary.algorithms.constraints import Inconsistency
-from corollary.algorithms.explain import BUDGET
 from corollary.algorithms.reasoner import Reasoner
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Engine, F
-from corollary.core.proof import Proof
+from corollary.core.match import match_facts
 from corollary.core.statistics import Statistics
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
-from corollary.reasoning.rewriting import DelegatingReasoner
-
-if TYPE_CHECKING:
-    from corollary.algorithms.hybrid_tree import Tree
+from corollary.reasoning.rewriting import TransparentReasoner
 
 
-class StoredReasoner(DelegatingReasoner[F, Reasoner[F]]):
+class StoredReasoner(TransparentReasoner[F]):
     """The materialization of a version, whose reasoner is built on first use."""
 
     def __init__(
@@ -85,17 +80,5 @@ class StoredReasoner(DelegatingReasoner[F, Reasoner[F]]):
     def match(self, pattern: Atom, admissible: Mapping[int, Ids] | None = None) -> F:
         """Return the facts that match a pattern."""
         if self._is_complete:
-            return super().match(pattern, admissible)
+            return match_facts(pattern, self.facts, self.engine, admissible)
         return self._inner.match(pattern, admissible)
-
-    def query_plan(self, pattern: Atom) -> Tree:
-        """Return the proof tree by which a hybrid reasoner answers a pattern."""
-        return self._inner.query_plan(pattern)
-
-    def explain(self, fact: Atom, *, budget: int = BUDGET) -> Proof:
-        """Return a smallest proof of a fact."""
-        return self._inner.explain(fact, budget=budget)
-
-    def inconsistencies(self, *, examples: int | None = 3) -> Iterator[Inconsistency]:
-        """Return the violated constraints."""
-        return self._inner.inconsistencies(examples=examples)

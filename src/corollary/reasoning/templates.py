@@ -144,10 +144,8 @@ def is_specializable(program: Program) -> bool:
     return any(_is_wide(rule) for rule in program.rules)
 
 
-def split(program: Program, general: frozenset[Rule] = frozenset()) -> Split:
+def split(program: Program) -> Split:
     """Separate the rules about schemas, the templates and the others.
-
-    Rules of `general` are not used as templates.
 
     >>> from corollary.rdf.rulesets import rules
     >>> parts = split(rules("rhodf"))
@@ -161,7 +159,7 @@ def split(program: Program, general: frozenset[Rule] = frozenset()) -> Split:
     for rule in program.rules:
         if _is_pure(rule, predicates):
             continue
-        template = None if rule in general else _template(rule, predicates)
+        template = _template(rule, predicates)
         if template is None:
             others.append(rule)
         else:

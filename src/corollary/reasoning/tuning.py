@@ -17,24 +17,6 @@ class KnowledgeBaseThresholds:
         # Stratifying more rules takes longer than it saves.
         "a rule over all triples is narrowed to each property and class up to this many",
     )
-    specialized_bindings_limit: int = threshold(
-        50_000,
-        "cases",
-        # Creating an instance takes 20 µs and some kB.
-        "a rule with more cases is not specialized",
-    )
-    specialized_axioms_limit: int = threshold(
-        5_000,
-        "axioms",
-        "of a schema that rules are specialized to on Spark; with more, every task has the schema",
-    )
-    conditional_bindings_limit: int = threshold(
-        500,
-        "cases",
-        # Each instance enlarges the strata: if the data put every class below every other, there
-        # would be an instance per pair of terms.
-        "if data derive more cases than these, their rules are not specialized",
-    )
     tuple_facts_limit: int = threshold(
         20_000,
         "facts",
@@ -50,7 +32,20 @@ class KnowledgeBaseThresholds:
         # LUBM has 690, and 0.3 ms for a triple; 12,310 take 20 ms to 5 s.
         1000,
         "rules",
-        "with more specialized rules, small updates run tuple at a time",
+        "so many rules are always specialized; with more, small updates run tuple at a time",
+    )
+    facts_of_specialized_rule: int = threshold(
+        # A specialized rule takes 60 to 120 µs, a fact as written 3 to 6 µs.
+        20,
+        "facts",
+        "and one more for so many explicit facts; with more, rules are evaluated as written",
+        minimum=1,
+    )
+    distributed_rules_limit: int = threshold(
+        # Each costs the driver more than in process, in every round.
+        5_000,
+        "rules",
+        "but only up to so many outside this process",
     )
     index_memory_share: int = threshold(
         4, "shares", "of the available memory, of which the index may take one", minimum=1

@@ -64,6 +64,8 @@ class TupleReasoner(Reasoner[F]):
     ['[<Student>, rdfs:subClassOf, <Person>]', '[<ann>, a, <Person>]']
     """
 
+    has_index = True
+
     def __init__(
         self,
         program: Program,

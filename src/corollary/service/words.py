@@ -10,8 +10,11 @@ from corollary.lang.syntax import (
     IRI,
     RDF,
     TRIPLE,
+    Aggregate,
     Atom,
+    Bind,
     BodyLiteral,
+    Filter,
     Negation,
     Rule,
     Term,
@@ -60,7 +63,7 @@ def _phrase(part: BodyLiteral, printer: Printer) -> str:
             return f"{printer.term(subject)} {_verb(property_, printer)} {printer.term(object_)}"
         case Negation(atom):
             return f"it is not known that {_phrase(atom, printer)}"
-        case _:
+        case Atom() | Bind() | Filter() | Aggregate():
             return printer.body_literal(part)
 
 

@@ -169,7 +169,10 @@ class Table:
         key = KEYS.get(self.name)
         with translate_read_errors(self.folder / LOG):
             columns = [field.name for field in table.schema().fields]
-            actions = pa.table(table.get_add_actions(flatten=True))
+            # `pa.table` would load pandas
+            actions = pa.RecordBatchReader.from_stream(
+                table.get_add_actions(flatten=True)
+            ).read_all()
             wanted = ["path", "size_bytes", "num_records", f"min.{key}", f"max.{key}"]
             rows = actions.select([name for name in wanted if name in actions.column_names])
             files = [

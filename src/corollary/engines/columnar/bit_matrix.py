@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from corollary.core.bits import lowest, ones
 from corollary.core.engine import OnRound
-from corollary.core.jit import compiled
+from corollary.core.jit import compiled, quadratic
 from corollary.engines.columnar.budget import Budget, resident_memory
 from corollary.engines.columnar.compose import Composition, FixpointResult, oriented
 from corollary.engines.columnar.facts import ColumnarFacts, appended
@@ -166,7 +166,7 @@ def measure(bits: Bits, counts: Counts, first: Counts, last: Counts) -> None:
         counts[x], first[x], last[x] = total, low, high
 
 
-@compiled
+@quadratic
 def or_rows(
     left: Bits,
     right: Bits,

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from corollary.core.bits import lowest, ones
 from corollary.core.engine import OnRound
-from corollary.core.jit import compiled, inlined
+from corollary.core.jit import compiled, inlined, quadratic
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Run
@@ -199,7 +199,7 @@ def components(steps: Keys, starts: Numbers, order: Numbers, ends: npt.NDArray[n
     path = np.empty(size, np.uint32)
     total = 0
     for x in range(size):
-        total += has[x]
+        total += int(np.int64(has[x]))
     at = total  # `order` is filled from its end, as components complete after their successors
     count = np.uint32(0)
     top = 0
@@ -276,7 +276,7 @@ def estimate(
     return pairs
 
 
-@compiled
+@quadratic
 def fill(
     steps: Keys,
     starts: Numbers,

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.bits import lowest, ones
-from corollary.core.jit import compiled
+from corollary.core.jit import compiled, quadratic
 from corollary.engines.columnar import bitsets, kernels, reach_lists, sets
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.kernels import Keys
@@ -273,7 +273,7 @@ def count_pairs(sources: Numbers, keys: Keys) -> int:
     return total
 
 
-@compiled
+@quadratic
 def ancestors(
     nodes: Keys,
     marks: npt.NDArray[np.uint8],
@@ -296,7 +296,7 @@ def ancestors(
     return int(tail)
 
 
-@compiled
+@quadratic
 def subjects_of(
     nodes: Numbers,
     count: int,
@@ -315,7 +315,7 @@ def subjects_of(
     return int(tail)
 
 
-@compiled
+@quadratic
 def search(
     sources: Numbers,
     marks: npt.NDArray[np.uint8],
@@ -414,7 +414,7 @@ def search(
     return inserted[:gained], deleted[:lost], visited
 
 
-@compiled
+@quadratic
 def compare(
     sources: Numbers,
     same: bool,

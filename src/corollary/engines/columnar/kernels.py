@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.bits import lowest, ones
-from corollary.core.jit import compiled, inlined
+from corollary.core.jit import compiled, inlined, quadratic
 
 Keys = npt.NDArray[np.uint64]
 Ids = npt.NDArray[np.uint32]
@@ -444,7 +444,7 @@ def fan_out(left: Keys, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return out
 
 
-@compiled
+@quadratic
 def compose(
     left: Keys,
     starts: npt.NDArray[np.int64],
@@ -484,7 +484,7 @@ def compose(
     return out[:n].copy(), instances, epoch
 
 
-@compiled
+@quadratic
 def compose_by_search(left: Keys, right: Keys) -> Keys:
     """`compose` by searching for each y: for a left side that is small against the right."""
     out = np.empty(16, np.uint64)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from corollary.core.bits import lowest
 from corollary.core.engine import OnRound
-from corollary.core.jit import compiled
+from corollary.core.jit import quadratic
 from corollary.engines.columnar import bitsets, kernels, reach_lists
 from corollary.engines.columnar.bitsets import ClosureResult
 from corollary.engines.columnar.budget import Budget
@@ -178,7 +178,7 @@ def _steps(rules: Sequence[Composition], backwards: bool, facts: ColumnarFacts) 
     return Run(np.sort(np.concatenate([run.keys for run in runs])) if runs else EMPTY)
 
 
-@compiled
+@quadratic
 def reach(
     frontier: Keys,
     place: int,

@@ -37,6 +37,7 @@ _PYTHON = re.compile(
     r" in driver: [\d.]*\d)"
     r'|Cannot run program "(?P<program>[^"]*python[^"]*)"'
 )
+_CHANGE = re.compile(r"neither an insertion nor a deletion: (\S{0,80})")  # by `stream`
 _LIMIT = 300  # characters of a cause in a message
 
 
@@ -69,6 +70,12 @@ def user_error(stage: str, text: str) -> CorollaryError:
     """
     if match := _UNSEEN.search(text):
         return incomplete_table(f"{stage} failed: {_short(match[1])}")
+    if match := _CHANGE.search(text):
+        return InvalidInput(
+            "E554",
+            f"a change of the stream is neither an insertion nor a deletion: {match[1]}",
+            "changes are insert or delete, as in Delta's change data feed",
+        )
     if match := _DAMAGED.search(text):
         return OperationFailed(
             "E503",

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.jit import for_work
 from corollary.engines.tuples import kernel, tables
 from corollary.engines.tuples import layout as at
 from corollary.engines.tuples.limits import DeletionLimits, DeletionTooExpensive
@@ -27,6 +28,11 @@ OnSlice = Callable[["TupleIndex"], None]  # may raise to stop
 
 _ROW_BYTES = 16 + 1 + 4 + 4 + 4 + 8  # with flags, rank, entries in both queues, and slots
 _GROUP_BYTES = 32 + 8
+
+# Work of interpreted loops, in elements of arrays that take as long.
+_FACT_WORK = 16
+_STEP_WORK = 8
+_INTERPRETED_STEPS = 512  # between two decisions whether to go on interpreting
 
 # The cost of a deletion is projected from a sample of the deleted facts.
 _SAMPLE = 8  # every 8th fact
@@ -213,7 +219,8 @@ class TupleIndex:
     def _index_facts(self) -> None:
         self._control[at.INDEX_PLACE] = done = 0
         while True:
-            done = kernel.index_facts(self._base, done)
+            index_facts = for_work(kernel.index_facts, _FACT_WORK * self.size)
+            done = index_facts(self._base, done)
             if self._control[at.PHASE] == at.DONE:
                 break
             self._make_room(int(self._control[at.PHASE]))
@@ -300,7 +307,8 @@ class TupleIndex:
         index.materialize(explicit, on_slice)
         before = np.ascontiguousarray(self.rows(at.ALIVE | at.MARKED))
         numbers = np.empty(len(before), np.int64)
-        kernel.find_rows(index._base, before.ctypes.data, len(before), numbers.ctypes.data)
+        find_rows = for_work(kernel.find_rows, _FACT_WORK * len(before))
+        find_rows(index._base, before.ctypes.data, len(before), numbers.ctypes.data)
         is_new = np.ones(index.size, np.bool_)
         is_new[numbers[numbers >= 0]] = False
         new = index._rows[: index.size][is_new]
@@ -349,9 +357,13 @@ class TupleIndex:
         control[at.MODE], control[at.PHASE] = mode, at.NEXT_FACT
         stop = None if limit is None else self.work + limit
         while True:
-            slice_end = self.work + tuning.tuple_slice_steps
+            steps = tuning.tuple_slice_steps
+            run = for_work(kernel.run, _STEP_WORK * min(steps, _INTERPRETED_STEPS))
+            if run is kernel.run:
+                steps = min(steps, _INTERPRETED_STEPS)
+            slice_end = self.work + steps
             control[at.WORK_LIMIT] = slice_end if stop is None else min(stop, slice_end)
-            result = kernel.run(self._base)
+            result = run(self._base)
             if result == at.DONE:
                 on_slice(self)
                 return
@@ -389,8 +401,9 @@ class TupleIndex:
     def _add(self, rows: Rows, flag: int, *, queued: bool) -> None:
         rows = np.ascontiguousarray(rows, np.uint32)
         done = 0
+        add_facts = for_work(kernel.add_facts, _FACT_WORK * len(rows))
         while True:
-            done = kernel.add_facts(self._base, rows.ctypes.data, len(rows), done, flag, queued)
+            done = add_facts(self._base, rows.ctypes.data, len(rows), done, flag, queued)
             if done == len(rows):
                 return
             self._make_room(at.ROWS_FULL)
@@ -400,7 +413,8 @@ class TupleIndex:
         needed = int(self._control[at.HEAP_COUNT]) + len(rows)
         if needed > len(self._heap):
             self._grow_heap(2 * needed)
-        kernel.remove_facts(self._base, rows.ctypes.data, len(rows))
+        remove_facts = for_work(kernel.remove_facts, _FACT_WORK * len(rows))
+        remove_facts(self._base, rows.ctypes.data, len(rows))
 
     def _make_room(self, what: int) -> None:
         if what == at.ROWS_FULL:
@@ -432,7 +446,7 @@ class TupleIndex:
         self._slots = np.zeros(_power(2 * capacity), np.uint32)
         self._address(at.SLOTS, self._slots)
         control[at.SLOT_MASK] = len(self._slots) - 1
-        tables.rehash_rows(self._base)
+        for_work(tables.rehash_rows, _FACT_WORK * self.size)(self._base)
 
     def _grow_groups(self, capacity: int) -> None:
         self._reserve(capacity * _GROUP_BYTES)
@@ -442,7 +456,7 @@ class TupleIndex:
         self._group_slots = np.zeros(_power(2 * capacity), np.uint32)
         self._address(at.GROUP_SLOTS, self._group_slots)
         self._control[at.GROUP_SLOT_MASK] = len(self._group_slots) - 1
-        tables.rehash_groups(self._base)
+        for_work(tables.rehash_groups, _FACT_WORK * self.size)(self._base)
 
     def _grow_pool(self, capacity: int) -> None:
         self._reserve(4 * capacity)

@@ -7,6 +7,7 @@ is full moves to the end of the pool with twice its capacity. All tables use lin
 
 from __future__ import annotations
 
+from corollary.core.bits import signed
 from corollary.core.jit import compiled
 from corollary.core.memory import load8, load32, load64, store8, store32, store64
 from corollary.engines.tuples import layout as at
@@ -15,10 +16,11 @@ from corollary.engines.tuples import layout as at
 @compiled
 def mix(number: int) -> int:
     """A hash of 64 bits."""
+    number = signed(number)
     number ^= number >> 32
-    number *= -7046029254386353131  # 2⁶⁴ divided by the golden ratio
+    number = signed(number * -7046029254386353131)  # 2⁶⁴ divided by the golden ratio
     number ^= (number >> 29) & 0x7FFFFFFFF
-    number *= -4658895280553007687
+    number = signed(number * -4658895280553007687)
     return number ^ ((number >> 32) & 0xFFFFFFFF)
 
 

@@ -186,10 +186,15 @@ def query(
 
 
 def register(session: SparkSession) -> None:
-    """Register `session.read.format("rdf")` and `frame.write.format("rdf")` with a session."""
+    """Register the data sources `rdf` (files) and `corollary` (changes of stores) with a session.
+
+    session.read.format("rdf").load("data/*.nt")
+    session.readStream.format("corollary").load("univ.store")
+    """
     with _explain_missing():
-        from corollary.knowledge_base.spark.source import register
-    register(session)
+        from corollary.knowledge_base.spark import changes, source
+    source.register(session)
+    changes.register(session)
 
 
 @contextmanager

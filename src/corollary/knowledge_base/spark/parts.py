@@ -60,7 +60,7 @@ class SourceReader(PartReader):
         try:
             parts = [
                 reader.facts(rows, None if relation == TRIPLES_NAME else relation)
-                for relation, rows in _by_relation(table, name)
+                for relation, rows in by_relation(table, name)
             ]
         except CorollaryError as error:
             return Part(pa.array([], pa.large_string()), {}, error=error, failed=0)
@@ -112,7 +112,7 @@ def cells(texts: pa.Array) -> pa.Array:
     return pa.array([write_cell(term_of(text)) for text in texts.to_pylist()], pa.string())
 
 
-def _by_relation(table: pa.Table, name: str) -> Iterable[tuple[str, pa.Table]]:
+def by_relation(table: pa.Table, name: str) -> Iterable[tuple[str, pa.Table]]:
     """Group rows by relation, with one column per argument of the relation."""
     relation = table.column(RELATION)
     columns = [column for column in table.column_names if column != RELATION]

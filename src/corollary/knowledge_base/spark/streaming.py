@@ -1,8 +1,8 @@
-"""Apply files of changes from a folder to a store, exactly once.
+"""Apply changes to a store exactly once: files from a folder, or rows of a streaming DataFrame.
 
 The name of a file determines its kind: `*.insert.nt`, `*.delete.nt` (and the other syntaxes of
 RDF), or `*.rdfp`, an RDF Patch; each also with .gz or .zst. Files that arrive together form a
-batch, and consecutive files of the same kind form a commit.
+batch, and consecutive files of the same kind form a commit. The rows of a batch form one commit.
 
 Invariant: the commit of a change names the stream, the batch and the position in it. When a batch
 is repeated, changes that the store has committed are skipped, so that processing is idempotent
@@ -11,11 +11,12 @@ wherever the process was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
 
@@ -26,13 +27,20 @@ from corollary.core.object_store import ObjectPath, StorePath
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.spark.options import Options, ReadOptions, StreamOptions
-from corollary.lang.syntax import TRIPLE_COLUMNS
+from corollary.knowledge_base.spark.parts import RELATION, by_relation
+from corollary.lang.syntax import TRIPLE_COLUMNS, TRIPLES_NAME
 from corollary.rdf import formats
 from corollary.rdf.files import format_of
 from corollary.rdf.patch import read_patch
 from corollary.rdf.triples import Triples
 from corollary.store import Store
 from corollary.store.places import Place, store_path
+
+if TYPE_CHECKING:
+    from corollary.engines.spark.stored import DataFrame
+    from corollary.engines.spark.stream import ChangeColumns
+
+_Tables = Sequence[tuple[str | None, pa.Table]]  # with their relations; None for triples
 
 CHECKPOINT = "stream"  # the folder of a store in which Spark records the files it has processed
 _KINDS = ("insert", "delete")
@@ -59,28 +67,42 @@ OnCommit = Callable[[Applied], None]
 
 def stream(
     path: Place,
-    folder: str | Path,
+    source: str | Path | DataFrame,
     *,
     engine: str = "columnar",
+    change_column: str | None = None,
+    order_column: str | None = None,
     on_commit: OnCommit | None = None,
     on_begin: Callable[[Any], None] | None = None,
     **options: Unpack[StreamOptions],
 ) -> None:
-    """Apply files of changes to a store as they arrive, until the stream is stopped.
+    """Apply changes to a store as they arrive, each exactly once, until the stream is stopped.
 
-    Spark lists the folder every `seconds` and reads at most `most` files at once; with `once`, it
-    applies the existing files and stops. `checkpoint` is the folder in which it records the files
-    that it has seen. `on_begin` receives the running stream, which has a method `stop()`. Other
-    options are those of `build`.
+    The source is a folder of files, or any streaming DataFrame with the columns of `build`:
+    subject, predicate and object, or predicate, arg0, arg1, … Its `change_column` says what
+    happens to a fact: insert or delete, as in Delta's change data feed; by default it is
+    `_change_type` or `change`, and without one every row is inserted. If a batch has several
+    changes of a fact, the one with the greatest `order_column` (by default `_commit_version`)
+    wins, else an insertion.
+
+    Spark looks for data every `seconds`, and reads at most `most` files of a folder at once; with
+    `once`, it applies what there is and stops. `checkpoint` is the folder in which it records what
+    it has read. `on_begin` receives the running stream, which has a method `stop()`. With
+    `engine="spark"` tasks parse files and rows. Other options are those of `build`.
+
+        changes = session.readStream.format("delta").option("readChangeFeed", True).load("edges")
+        rows = changes.selectExpr("'edge' AS predicate", "src AS arg0", "dst AS arg1",
+                                  "_change_type", "_commit_version")
+        spark.stream("graph.store", rows, checkpoint="checkpoints/edges")
     """
-    from corollary.engines.spark.stream import Trigger, Watch
+    from corollary.engines.spark import stored
+    from corollary.engines.spark import stream as streams
+    from corollary.engines.spark.local import address
     from corollary.knowledge_base.spark.sessions import get_session
 
     place = store_path(path, options.pop("storage_options", None))
     store = Store.open(place)
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise InvalidInput("E541", f"there is no folder {folder} to watch", file=str(folder))
+    frame: Any = source if stored.is_frame(source) else None
     checkpoint = options.pop("checkpoint", None)
     if checkpoint is None:
         if isinstance(store.path, ObjectPath):
@@ -90,21 +112,69 @@ def stream(
                 "give --checkpoint DIR, a folder that restarts of the stream see",
             )
         checkpoint = store.path / CHECKPOINT
-    trigger = Trigger(
+    recorded = str(checkpoint) if "://" in str(checkpoint) else address(Path(checkpoint))
+    trigger = streams.Trigger(
         options.pop("seconds", 1.0), options.pop("once", False), options.pop("most", 1000)
     )
     common = Options(**cast("ReadOptions", options))
     changes = _Changes(place, engine, common, on_commit)
-    watch = Watch(
-        get_session(common.session, common.master or "local[2]", common.config),
-        folder,
-        Path(checkpoint),
-        lambda files, number: changes.apply(files, f"{watch.identity}/{number}"),
-        trigger,
-    )
+    if frame is not None:
+        facts, columns = _columns_of(frame, change_column, order_column)
+        running = streams.BatchStream(
+            frame,
+            recorded,
+            lambda batch, number: changes.apply_rows(
+                batch, facts, columns, f"{running.identity}/{number}"
+            ),
+            trigger,
+        )
+    else:
+        folder = Path(str(source))
+        if not folder.is_dir():
+            raise InvalidInput("E541", f"there is no folder {folder} to watch", file=str(folder))
+        running = streams.watch_folder(
+            get_session(common.session, common.master or "local[2]", common.config),
+            folder,
+            recorded,
+            lambda files, number: changes.apply(files, f"{running.identity}/{number}"),
+            trigger,
+        )
     if on_begin is not None:
-        on_begin(watch)
-    watch.wait()
+        on_begin(running)
+    running.wait()
+
+
+def _columns_of(
+    frame: Any, change: str | None, order: str | None
+) -> tuple[list[str], ChangeColumns]:
+    """Return the columns of facts in a streaming frame, and those of changes."""
+    from corollary.engines.spark.stream import ChangeColumns
+
+    names: list[str] = frame.columns
+    if not frame.isStreaming:
+        raise InvalidInput(
+            "E554", "the DataFrame is not a stream", "corollary.spark.update applies it once"
+        )
+    for name in (change, order):
+        if name is not None and name not in names:
+            raise InvalidInput(
+                "E554", f"the stream has no column {name}; it has {', '.join(names)}"
+            )
+    if change is None:
+        change = next((name for name in ("_change_type", "change") if name in names), None)
+    if order is None and "_commit_version" in names:
+        order = "_commit_version"
+    if {*TRIPLE_COLUMNS} <= {*names}:
+        return [*TRIPLE_COLUMNS], ChangeColumns(change, order)
+    count = next(n for n in itertools.count() if f"arg{n}" not in names)
+    if RELATION not in names:
+        raise InvalidInput(
+            "E546",
+            f"expected the columns subject, predicate and object, or {RELATION}, arg0, arg1, …;"
+            f" found {', '.join(names)}",
+            "rename the columns of the DataFrame",
+        )
+    return [RELATION, *(f"arg{n}" for n in range(count))], ChangeColumns(change, order)
 
 
 def kind_of(path: Path) -> str | None:
@@ -142,18 +212,44 @@ class _Changes:
         for place, group in enumerate(_groups(known)):
             if place <= done:
                 continue
-            with gathering(Notices()) as notices:
-                inserted, deleted = self._read(group)
-            notices.warn()
-            version, inserted_count, deleted_count = self._commit(
-                inserted, deleted, f"{batch}/{place}", group
+            names = [file.name for file in group]
+            message = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+            version, inserted_count, deleted_count = self._apply_files(
+                group, f"{batch}/{place}", message
             )
             if self._on_commit is not None:
-                names = [file.name for file in group]
                 self._on_commit(
                     Applied(batch, version, names, inserted_count, deleted_count, ignored)
                 )
                 ignored = []
+
+    def apply_rows(
+        self, frame: DataFrame, facts: list[str], columns: ChangeColumns, batch: str
+    ) -> None:
+        """Apply the rows of a batch, unless the store has committed them already."""
+        from corollary.engines.spark.failures import explain_failures
+        from corollary.engines.spark.persisted import PersistedFrames
+
+        if self._done(batch) >= 0:
+            return
+        with explain_failures("the stream"), PersistedFrames() as frames:
+            # A batch is read twice, and its source may be slow.
+            inserted, deleted = columns.split(frames.persist(frame), facts)
+            if inserted.isEmpty() and (deleted is None or deleted.isEmpty()):
+                return
+            message = f"batch {batch.rpartition('/')[2]}"
+            if self._engine == "spark":
+                own = [] if deleted is None else [deleted]
+                done = self._update([inserted], own, f"{batch}/0", message, frame.sparkSession)
+            else:
+                done = self._transact(
+                    list(_tables(inserted.toArrow())),
+                    [] if deleted is None else list(_tables(deleted.toArrow())),
+                    f"{batch}/0",
+                    message,
+                )
+        if self._on_commit is not None:
+            self._on_commit(Applied(batch, done[0], [], done[1], done[2]))
 
     def _done(self, batch: str) -> int:
         """Return the position of the last committed change of a batch; -1 if none is."""
@@ -164,6 +260,20 @@ class _Changes:
                 known, place = map(int, rest.split("/"))
                 return place if known == int(number) else -1
         return -1
+
+    def _apply_files(self, group: list[Path], batch: str, message: str) -> tuple[int, int, int]:
+        """Apply files of one kind; tasks of Spark parse those that are no patches."""
+        kind = kind_of(group[0])
+        if self._engine == "spark" and kind != "patch":
+            files = ([*group], []) if kind == "insert" else ([], [*group])
+            return self._update(*files, batch, message, self._options.session)
+        with gathering(Notices()) as notices:
+            inserted, deleted = self._read(group)
+        notices.warn()
+        if self._engine == "spark":
+            parts = [[part] if len(part) else [] for part in (inserted, deleted)]
+            return self._update(parts[0], parts[1], batch, message, self._options.session)
+        return self._transact([(None, inserted)], [(None, deleted)], batch, message)
 
     def _read(self, group: list[Path]) -> tuple[pa.Table, pa.Table]:
         """Read the insertions and deletions of files."""
@@ -182,31 +292,50 @@ class _Changes:
         table = _table(found, dictionary)
         return (table, table.slice(0, 0)) if kind == "insert" else (table.slice(0, 0), table)
 
-    def _commit(
-        self, inserted: pa.Table, deleted: pa.Table, batch: str, group: list[Path]
+    def _update(
+        self, inserted: Any, deleted: Any, batch: str, message: str, session: Any
     ) -> tuple[int, int, int]:
-        message = ", ".join(file.name for file in group[:3]) + (" …" if len(group) > 3 else "")
-        if self._engine == "spark":
-            from corollary.knowledge_base.spark import update
+        """Commit a change on Spark."""
+        from corollary.knowledge_base.spark import update
 
-            built = update(
-                self._path,
-                insert=[inserted] if len(inserted) else [],
-                delete=[deleted] if len(deleted) else [],
-                message=message,
-                batch=batch,
-            )
-            return built.version, built.inserted, built.deleted
+        built = update(
+            self._path,
+            insert=inserted,
+            delete=deleted,
+            message=message,
+            batch=batch,
+            keep_labels=True,
+            session=session,
+            on_error=self._options.on_error,
+            limit_input_bytes=self._options.limit_input_bytes,
+        )
+        return built.version, built.inserted, built.deleted
+
+    def _transact(
+        self, inserted: _Tables, deleted: _Tables, batch: str, message: str
+    ) -> tuple[int, int, int]:
+        """Commit a change in process."""
         kb = self._kb
         if kb is None or kb.version != Store.open(self._path).latest():
             kb = self._kb = KnowledgeBase.open(self._path)
         with kb.transaction(message=message, batch=batch) as tx:
-            if len(deleted):
-                tx.delete(deleted)
-            if len(inserted):
-                tx.insert(inserted)
+            for relation, table in deleted:
+                if len(table):
+                    tx.delete(table, relation=relation)
+            for relation, table in inserted:
+                if len(table):
+                    tx.insert(table, relation=relation)
         changes = tx.changes
         return changes.version, changes.inserted.num_rows, changes.deleted.num_rows
+
+
+def _tables(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    """Group rows of facts by relation; None for triples."""
+    if {*TRIPLE_COLUMNS} <= {*table.column_names}:
+        yield None, table
+        return
+    for relation, rows in by_relation(table, "the stream"):
+        yield None if relation == TRIPLES_NAME else relation, rows
 
 
 def _net(path: Path, limit_input_bytes: int | None) -> tuple[pa.Table, pa.Table]:

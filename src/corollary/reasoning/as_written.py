@@ -1,13 +1,13 @@
-"""`ReplicatedSchemaReasoner`: rules as written, over a large schema replicated to all tasks.
+"""`AsWrittenReasoner`: rules as written, over whole relations.
 
-`SpecializedReasoner` turns each axiom into a rule, which scales to a few thousand axioms. Here a
-schema rule stays a single rule, and the axioms are facts that it joins with. An engine with
-partitioned facts replicates the axioms, so that
+`SpecializedReasoner` turns each axiom into rules, which pays off if there are many facts for each
+rule. Here a rule about the schema stays a single rule, and the axioms are facts that it joins with.
+An engine with partitioned facts replicates the axioms, so that
 `[?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c]` is joined where the types of `?x` are.
 
-The axioms are closed first, tuple at a time, in the driver process: the consequences of explicit
-axioms alone are the *lemmas* that the materialization starts from. They save rounds and prove
-nothing by themselves, since the rules derive every lemma again.
+The axioms are closed first, tuple at a time, in this process: the consequences of explicit axioms
+alone are the *lemmas* that the materialization starts from. They save rounds and prove nothing by
+themselves, since the rules derive every lemma again.
 
 Invariants: the inner maintainer has every rule all of whose narrow predicates have facts, so its
 facts are complete; a rule that it lacks has no instance. Rules are added when predicates get their
@@ -29,14 +29,16 @@ from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Filter, Rule
 from corollary.reasoning.active_rules import RulePlan, deferred_rules
+from corollary.reasoning.engines import replicate
 from corollary.reasoning.rewriting import RewritingReasoner
 from corollary.reasoning.templates import schema_predicates
 
 
-class ReplicatedSchemaReasoner(RewritingReasoner[F, Maintainer[F]]):
+class AsWrittenReasoner(RewritingReasoner[F, Maintainer[F]]):
     """Maintains mat(Π, E) while E and Π change, by the rules of Π that have instances."""
 
     def _start(self, program: Program, explicit: F, options: Options[F]) -> None:
+        replicate(self.engine, schema_predicates(program))
         lemmas = None
         if options.known is None:
             lemmas = closed_schema(program, explicit, self.engine)

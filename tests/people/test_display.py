@@ -1,0 +1,139 @@
+"""What notebooks show: HTML and SVG that need neither JavaScript nor a network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from corollary import KnowledgeBase
+from corollary.query.results import Solutions, TripleTable
+from tests.cli.calls import call
+
+SVG = "{http://www.w3.org/2000/svg}"
+DATA = """
+@prefix : <http://example.org/> .
+:Cat rdfs:subClassOf :Pet . :Pet rdfs:subClassOf :Animal . :Cat owl:disjointWith :Dog .
+:tom a :Cat ; :name "<b>Tom</b> & co" .
+"""
+
+
+@pytest.fixture
+def kb() -> KnowledgeBase:
+    base = KnowledgeBase("owl-rl")
+    base.insert(DATA)
+    return base
+
+
+def parsed(html: str) -> ElementTree.Element:
+    """Parse HTML that is well-formed XML, and check that it is passive."""
+    for active in ("<script", "javascript:", "onclick", "href=", "src="):
+        assert active not in html
+    return ElementTree.fromstring(f"<root>{html}</root>")
+
+
+def text_of(html: str) -> str:
+    return "".join(parsed(html).itertext())
+
+
+def test_everything_has_a_display(kb: KnowledgeBase, tmp_path: Path) -> None:
+    changes = kb.insert("@prefix : <http://example.org/> . :rex a :Dog .")
+    kb.insert("@prefix : <http://example.org/> . :rex a :Cat .")
+    kb.save(tmp_path / "pets.store")
+    kb.insert("@prefix : <http://example.org/> . :max a :Dog .")
+    shown: dict[str, Any] = {
+        "rules": kb,
+        "tom": kb.query("SELECT ?x { ?x a :Cat }"),
+        "[:rex, a, :Dog]": changes,
+        "[:max, a, :Dog]": kb.diff(1),
+        "cax-dw": kb.check().contradictions[0],
+        "contradicted": kb.check(),
+        "cax-sco": kb.why_not(":max a :Animal"),
+        "SELECT": kb.explain_query("SELECT ?x { ?x a :Cat }"),
+    }
+    for expected, value in shown.items():
+        assert expected in text_of(value._repr_html_())
+    hybrid = KnowledgeBase("q(?x) :- p(?x) . p(1) .", mode="hybrid")
+    assert "look-up" in text_of(hybrid.explain_plan("q(1)")._repr_html_())
+
+
+def test_text_stays_as_it_is(kb: KnowledgeBase) -> None:
+    assert repr(kb.query("SELECT ?x { ?x a :Cat }")) == "<Solutions: 1 of ?x>"
+    assert str(kb.explain(":tom a :Pet")).startswith("[:tom, a, :Pet]   by [cax-sco]")
+    assert isinstance(kb.explain_query("SELECT ?x { ?x a :Cat }"), str)
+
+
+def test_proofs_are_pictures(kb: KnowledgeBase) -> None:
+    svg = kb.explain(":tom a :Animal").to_svg()
+    assert svg == kb.explain(":tom a :Animal")._repr_svg_()
+    root = parsed(svg)[0]
+    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    assert {"[:tom, a, :Animal]", "[:tom, a, :Cat]", "explicit"} <= {*texts}
+    assert len(list(root.iter(f"{SVG}rect"))) == kb.explain(":tom a :Animal").size
+    assert len(list(root.iter(f"{SVG}path"))) == len(list(root.iter(f"{SVG}rect"))) - 1
+
+
+def test_markup_in_data_is_text(kb: KnowledgeBase) -> None:
+    answer: Any = kb.query("SELECT ?n { ?x :name ?n }")
+    assert "<b>Tom</b> & co" in text_of(answer._repr_html_())
+    proof = kb.explain((":tom", ":name", '"<b>Tom</b> & co"')).to_svg()
+    assert "<b>Tom</b>" in text_of(proof)
+
+
+def test_schema_is_a_picture(kb: KnowledgeBase) -> None:
+    svg = kb.schema().to_svg()
+    texts = ["".join(text.itertext()) for text in parsed(svg).iter(f"{SVG}text")]
+    assert {"classes", ":Animal", ":Cat"} <= {*texts}
+    assert kb.schema()._repr_svg_() == svg
+
+
+def test_large_answers_say_what_they_leave_out() -> None:
+    html = Solutions(pa.table({"x": pa.nulls(10_000_000, pa.string())}))._repr_html_()
+    assert "20 of 10,000,000 rows" in text_of(html)
+    assert html.count("<tr>") == 21
+
+
+def test_trivial_triples_are_passed_over(kb: KnowledgeBase) -> None:
+    table = kb.match(None, "owl:sameAs", None)
+    assert len(table) > 5
+    assert f"0 of {len(table):,} rows; {len(table):,} trivial" in text_of(table._repr_html_())
+    changes = kb.insert("@prefix : <http://example.org/> . :ann a :Owner .")
+    html = text_of(changes._repr_html_())
+    assert "[:ann, a, :Owner]" in html
+    assert "owl:sameAs" not in html
+    assert "trivial ones are not shown" in html
+    assert any("owl:sameAs" in line for line in str(changes).splitlines())
+
+
+def test_long_cells_are_cut() -> None:
+    text = '"' + "x" * 500 + '"'
+    triple = {"subject": ["<urn:s>"], "predicate": ["<urn:p>"], "object": [text]}
+    html = TripleTable(pa.table(triple))._repr_html_()
+    assert "x" * 200 not in text_of(html)
+    assert "…" in text_of(html)
+
+
+def test_high_proofs_are_cut() -> None:
+    kb = KnowledgeBase("p(?y) :- p(?x), e(?x, ?y) . p(0) .")
+    kb.insert([(n, n + 1) for n in range(600)], relation="e")
+    root = parsed(kb.explain("p(600)").to_svg())
+    assert "more steps" in "".join(root.itertext())
+
+
+def test_trivial_changes_on_screen_only_if_asked_for(kb: KnowledgeBase, tmp_path: Path) -> None:
+    store = tmp_path / "pets.store"
+    kb.save(store)
+    kb.insert("@prefix : <http://example.org/> . :ann a :Owner .")
+    done = call("diff", store, "1")
+    assert done.stdout == "+ [:ann, a, :Owner]\n"
+    assert "2 trivial changes are not shown" in done.stderr
+    everything = call("diff", store, "1", "--trivial").stdout.splitlines()
+    assert len(everything) == 3
+    out = tmp_path / "changes.txt"
+    call("diff", store, "1", "--out", out)
+    assert out.read_text("utf-8").splitlines() == everything
+    assert json.loads(call("diff", store, "1", "--json").stdout)["inserted"] == 3
