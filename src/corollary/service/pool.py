@@ -60,8 +60,15 @@ class Worker:
             self._process, self._connection = self._start(self._cancelled)
             counters.started += 1
         assert self._connection is not None, "a process has a connection"
-        self._connection.send(job)
-        return self._connection.recv()
+        try:
+            self._connection.send(job)
+            return self._connection.recv()
+        except (EOFError, OSError):
+            # A killed process may seem alive for a moment; the next job needs a new one.
+            self._process.join(GRACE)
+            self._process = None
+            self._connection.close()
+            raise
 
     def cancel(self, number: int) -> None:
         """Interrupt a job if it is still running."""
