@@ -265,8 +265,10 @@ def run(control: int) -> int:
     lists, rules = load64(control, at.LISTS), load64(control, at.RULES)
     levels = load64(control, at.LEVELS)
     flags, pool = load64(control, at.FLAGS), load64(control, at.POOL)
-    first = load64(rules, at.RULE_WIDTH * rule + 4)
-    everything = (1 << load64(rules, at.RULE_WIDTH * rule + 5)) - 1
+    first, everything = 0, 0
+    if phase == at.JOINING:  # otherwise the rule may be one of a program before this one
+        first = load64(rules, at.RULE_WIDTH * rule + 4)
+        everything = (1 << load64(rules, at.RULE_WIDTH * rule + 5)) - 1
     result = -1
     while result < 0:
         if phase == at.NEXT_FACT and load64(control, at.IS_SCAN):
