@@ -127,7 +127,7 @@ def _cpu_seconds(
             subprocess.run(
                 command,
                 cwd=folder,
-                env=inherited | {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")} | environment,
+                env={**inherited, "PYTHONPYCACHEPREFIX": str(folder / "bytecode"), **environment},
                 capture_output=True,
                 check=True,
                 timeout=timeout,
