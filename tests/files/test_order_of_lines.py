@@ -14,17 +14,19 @@ from hypothesis import strategies as st
 from corollary.files.tables import Column, Table
 from corollary.files.write import write_relation
 from corollary.lang.program import Program
-from corollary.lang.syntax import IRI, Literal
+from corollary.lang.syntax import IRI, Constant, Literal
 
 # Characters around the delimiters, and those that need quotes.
 LEXICAL = st.text('\x01\t\n !",-09AZaz{}é\U0001f600', max_size=4)
-TERMS = LEXICAL.map(Literal) | LEXICAL.map(lambda text: Literal(text, "urn:t"))
+TERMS: st.SearchStrategy[Constant] = LEXICAL.map(Literal) | LEXICAL.map(
+    lambda text: Literal(text, "urn:t")
+)
 TERMS |= st.sampled_from(["urn:a", "urn:a-", "urn:a,"]).map(IRI)
 
 
 @pytest.mark.parametrize("suffix", ["facts", "csv", "jsonl"])
 @given(rows=st.lists(st.tuples(TERMS, TERMS), max_size=8))
-def test_lines_are_sorted(suffix: str, rows: list[tuple[Literal, Literal]]) -> None:
+def test_lines_are_sorted(suffix: str, rows: list[tuple[Constant, Constant]]) -> None:
     rows = list(dict.fromkeys(rows))
     # Terms that occur twice have two numbers.
     columns = [Column([row[place] for row in rows], np.arange(len(rows))) for place in (0, 1)]

@@ -121,6 +121,6 @@ def _column(ids: Ids, dictionary: Dictionary) -> Column:
     marks = np.zeros(len(dictionary), np.bool_)
     marks[ids] = True
     known = np.flatnonzero(marks)
-    places = np.cumsum(marks)
+    places = np.cumsum(marks, dtype=np.int64)
     places -= 1
     return Column(dictionary.terms(known.tolist()), places[ids])
