@@ -13,6 +13,7 @@ from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.engines.tuples import layout as at
 from corollary.engines.tuples.program import is_supported
 from corollary.errors import LimitReached, OperationFailed
 from corollary.lang import reference
@@ -100,6 +101,17 @@ def test_oracle_streams(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(1000, 1400))
 def test_oracle_more_streams(seed: int) -> None:
     check_stream(seed, draw(seed) | {"least_tuple_steps": 1 << 40})
+
+
+def test_reads_no_rule_of_an_earlier_program() -> None:
+    """Where a run stopped says nothing of the rules of the next one, which may be fewer."""
+    player = Player(Program.parse("q(?x) :- p(?x) . r(?x) :- q(?x) . p(1) ."))
+    player.play(Commit())
+    index = player.kept._index
+    assert index is not None
+    index._control[at.RULE] = 1 << 48  # beyond all memory
+    player.play(Commit(frozenset(Program.parse("p(2) .").facts)))
+    assert player.decode(player.kept.facts) == player.expected()
 
 
 @pytest.mark.parametrize(

@@ -171,9 +171,12 @@ from corollary.testing import draw, thresholds
 from tests.algorithms.replay import replay, states
 from tests.dense import composition, modular_program
 from tests.streams import stream
+from tests.test_tuples import check_stream
 from functools import partial
 from corollary.algorithms.maintain import ALGORITHMS
 
+for seed in range({cases} // 3):
+    check_stream(seed, draw(seed) | {{"least_tuple_steps": 1 << 40}})
 for seed in range({cases}):
     case = stream(seed, (composition(seed), modular_program(seed), None)[seed % 3], 8)
     expected = states(case)
