@@ -28,7 +28,7 @@ CHAIN = Program.parse(
 
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(**settings: Any) -> None:
+    def fail(*_: object, **settings: Any) -> None:
         raise AssertionError("a session was built")
 
     monkeypatch.setattr(spark_engine, "build_session", fail)
