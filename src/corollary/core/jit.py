@@ -118,6 +118,15 @@ def charge(elements: int) -> bool:
     return True
 
 
+def stop_interpreting() -> None:
+    """Compile loops from now on, however small their inputs.
+
+    For a process whose forks inherit compiled loops: otherwise each of them would load the compiler.
+    """
+    global _interpreted
+    _interpreted = _BUDGET + 1
+
+
 def for_work(function: Function, elements: int) -> Function:
     """A loop whose arguments do not show its work, to be called for work on so many elements.
 

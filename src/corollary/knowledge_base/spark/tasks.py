@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corollary.algorithms.maintain import Maintainer
 from corollary.core.dictionary import Dictionary
+from corollary.core.jit import stop_interpreting
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark import answers, base, parse, rounds, task  # noqa: F401 - to be loaded
@@ -30,6 +31,7 @@ def warm() -> int:
     >>> warm()
     12
     """
+    stop_interpreting()
     program = Program.parse(_PROGRAM)
     engine = ColumnarEngine(Dictionary())
     facts = engine.facts(encode(program.facts, engine.dictionary))
