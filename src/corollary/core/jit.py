@@ -121,7 +121,7 @@ def charge(elements: int) -> bool:
 def stop_interpreting() -> None:
     """Compile loops from now on, however small their inputs.
 
-    For a process whose forks inherit compiled loops: otherwise each of them would load the compiler.
+    For a process whose forks inherit compiled loops: otherwise each would load the compiler.
     """
     global _interpreted
     _interpreted = _BUDGET + 1
