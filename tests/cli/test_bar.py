@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
 
 import pytest
 
@@ -81,6 +82,8 @@ def test_the_tour_in_process(
 ) -> None:
     """All of it but Spark, whose build other tests cover, into a pipe."""
     monkeypatch.setattr(demo, "ENGINE", "columnar")
+    # A session that other tests leave in this process would decide.
+    monkeypatch.delitem(sys.modules, "pyspark.sql", raising=False)
     assert demo.demo() == 0
     text = capsys.readouterr().out
     assert "\033" not in text

@@ -13,6 +13,12 @@ from corollary.cli.engine_choice import IN_PROCESS_BYTES, choose_engine
 from corollary.cli.main import main
 
 
+@pytest.fixture(autouse=True)
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests leave a session in this process, which would decide."""
+    monkeypatch.delitem(sys.modules, "pyspark.sql", raising=False)
+
+
 def sparse(path: Path, size: int) -> str:
     """A file of some size without content."""
     with path.open("wb") as file:

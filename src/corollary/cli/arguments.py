@@ -106,7 +106,7 @@ def refuse_session(options: argparse.Namespace, code: str = "E313") -> None:
 
 def add_equality(parser: Parser) -> None:
     """Add the flag for the treatment of equal terms."""
-    from corollary.reasoning.choose import EQUALITY  # loads the engines
+    from corollary.reasoning.engines import EQUALITY  # loads the engines
 
     parser.add_argument(
         "--equality",

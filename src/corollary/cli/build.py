@@ -18,7 +18,7 @@ from corollary.knowledge_base.persistence import save_state
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.stores import refuse_occupied
 from corollary.lang.program import PROGRAM_SUFFIXES
-from corollary.reasoning.choose import EQUALITY
+from corollary.reasoning.engines import EQUALITY
 from corollary.store.layout import MODES
 
 _STAGES = ("session", "parse", "encode", "terms", "materialize", "commit")  # on Spark

@@ -55,7 +55,7 @@ def _facts(size: int) -> list[str]:
 
 def _replay(rules: str) -> None:
     """Materialize, insert and delete facts, with every algorithm and all kinds of thresholds."""
-    from corollary.algorithms.maintain import ALGORITHMS
+    from corollary.algorithms.registry import ALGORITHMS
     from corollary.knowledge_base import KnowledgeBase
 
     algorithms = [name for name in ALGORITHMS if name != "counting"]  # it refuses recursion

@@ -30,8 +30,7 @@ from corollary.knowledge_base.transaction import LoadFrom, Transaction, Transact
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
-from corollary.reasoning.choose import EQUALITY
-from corollary.reasoning.engines import ENGINES, encoded, make_engine
+from corollary.reasoning.engines import ENGINES, EQUALITY, encoded, make_engine
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.check_report import CheckReport

@@ -205,9 +205,9 @@ class _Trial:
         engine = make_engine("columnar", dictionary)
         atoms = [*facts, *(suspect.fact for suspect in suspects)]
         explicit = engine.facts(encode(atoms, dictionary))
-        self._state = KnowledgeState.derive(program, explicit, engine, Settings())
+        self.state = KnowledgeState.derive(program, explicit, engine, Settings())
         self._found = [
-            one for one in self._state.reasoner.inconsistencies(examples=None) if one.examples
+            one for one in self.state.reasoner.inconsistencies(examples=None) if one.examples
         ]
 
     def contradictions(self, base: _Trial) -> dict[_Suspect, _Trial]:
@@ -222,8 +222,8 @@ class _Trial:
     def interacts(self, base: _Trial) -> bool:
         """Whether members act on each other, or on facts that mention none of them."""
         without = 0
-        for predicate in self._state.reasoner.facts.predicates():
-            rows = self._state.reasoner.facts.rows(predicate)
+        for predicate in self.state.reasoner.facts.predicates():
+            rows = self.state.reasoner.facts.rows(predicate)
             is_member = rows < len(self._owners)
             without += int((~is_member.any(axis=1)).sum())
             if rows.shape[1] > 1 and len(self._owners):
@@ -231,12 +231,12 @@ class _Trial:
                 owners = self._owner_numbers[both]
                 if len(owners) and (owners != owners[:, :1]).any():
                     return True
-        return without != len(base._state.reasoner.facts)
+        return without != len(base.state.reasoner.facts)
 
     def involved(self, base: _Trial) -> list[_Suspect]:
         """The suspects in new violations; none if a violation mentions no member at all."""
         found: dict[_Suspect, None] = {}
-        known = base._rows()
+        known = base.violations()
         for one in self._found:
             for example in one.examples:
                 owners = self._owners_of(example.substitution.values())
@@ -247,9 +247,10 @@ class _Trial:
 
     def new_violations(self, base: _Trial) -> bool:
         """Whether there are violations that the base does not have."""
-        return bool(self._rows() - base._rows())
+        return bool(self.violations() - base.violations())
 
-    def _rows(self) -> set[Row]:
+    def violations(self) -> set[Row]:
+        """The violations, as rules with their substitutions."""
         return {
             _row(one.rule.name, example.substitution)
             for one in self._found
@@ -263,7 +264,7 @@ class _Trial:
                 owners = self._owners_of(example.substitution.values())
                 if owners == {suspect} or (not owners and len(self._owners) <= 2):
                     chosen = replace(one, examples=(example,))
-                    proved = prove_examples(chosen, self._state.reasoner.explain, {})
+                    proved = prove_examples(chosen, self.state.reasoner.explain, {})
                     proof = without_auxiliary(proved.proofs[0])
                     return replace(proof, prefixes=state.all_prefixes)
         return None

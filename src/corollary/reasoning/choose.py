@@ -12,8 +12,6 @@ from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
 from corollary.reasoning.materialized import materializing_reasoner
 
-EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
-
 
 def choose_reasoner(
     program: Program,

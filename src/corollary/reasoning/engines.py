@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from corollary.files.tables import Table
 
 ENGINES = ("columnar", "spark")
+EQUALITY = ("rules", "rewrite")  # treatments of owl:sameAs
 
 
 def make_engine(
