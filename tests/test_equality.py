@@ -338,7 +338,7 @@ def test_a_knowledge_base_by_representatives() -> None:
 def test_programs_that_are_refused() -> None:
     for text, reason in (
         ("[?x, :p, ?y] :- [?x, :q, ?y] .", "eq-sym, eq-trans"),
-        (EQUALITY + "[?x, :p, ?y] :- near(?x, ?y), NOT node(?x) .", "NOT or AGGREGATE"),
+        (EQUALITY + "[?x, :p, ?y] :- near(?x, ?y), NOT node(?x) .", "NOT, AGGREGATE or BIND"),
     ):
         with pytest.raises(InvalidInput, match=reason) as caught:
             Kept(parse(text))

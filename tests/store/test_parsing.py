@@ -36,9 +36,9 @@ def parsed(path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         counts[str(file.relative_to(path))] += 1
         return read_actions(file)
 
-    def count_programs(source: Source) -> object:
-        counts["program"] += source.name.endswith("rules")
-        return parse(source)
+    def count_programs(source: Source | str, *, syntax: str = "dl") -> object:
+        counts["program"] += isinstance(source, Source) and source.name.endswith("rules")
+        return parse(source, syntax=syntax)
 
     monkeypatch.setattr(delta, "read_actions", count_actions)
     monkeypatch.setattr(Program, "parse", count_programs)

@@ -53,13 +53,14 @@ def choose_engine(
         return Choice("spark", f"--master is {master}")
     if config:
         return Choice("spark", f"--conf sets {next(iter(config))}")
-    if _has_session():
-        return Choice("spark", "a session runs already")
-    size = 0
+    sources = list(sources)
     for source in sources:
         if "://" in source and not source.startswith("file:"):
             return Choice("spark", f"{source} is remote")
-        size += sum(map(_text_bytes, paths_of(source.removeprefix("file://"))))
+    if _has_session():
+        return Choice("spark", "a session runs already")
+    files = [path for source in sources for path in paths_of(source.removeprefix("file://"))]
+    size = sum(map(_text_bytes, files))
     few = size <= IN_PROCESS_BYTES
     megabytes = f"{size / 1e6:,.1f} MB of text are {'at most' if few else 'more than'}"
     return Choice("columnar" if few else "spark", f"{megabytes} {IN_PROCESS_BYTES // 1_000_000} MB")

@@ -219,6 +219,7 @@ class Literals:
 def value_texts(texts: pa.LargeStringArray) -> tuple[_Places, pa.LargeStringArray]:
     """Which of the terms are literals with a value, and texts that are equal where values are.
 
+    >>> import pyarrow as pa
     >>> texts = pa.array(
     ...     [
     ...         '"7"^^<http://www.w3.org/2001/XMLSchema#byte>',
