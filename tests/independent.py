@@ -11,6 +11,7 @@ be one that `benchmarks.owlrl_peer` explains.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterable
 
 from benchmarks.owlrl_peer import closed, explained
 from corollary import rules
@@ -22,7 +23,7 @@ REFERENCE = 5_000_000  # rules × triples² that the reference evaluator may cos
 OWLRL = 600  # explicit triples
 _VOCABULARY = "<http://www.w3.org/"
 _KEY = "<http://www.w3.org/2002/07/owl#hasKey>"
-_TYPE, _FIRST, _REST = (f"<{RDF}{name}>" for name in ("type", "first", "rest"))
+_TYPE, _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("type", "first", "rest", "nil"))
 
 
 def check_independently(state: State) -> dict[str, int]:
@@ -34,10 +35,17 @@ def check_independently(state: State) -> dict[str, int]:
     if state.program == rules("owl-rl") and importlib.util.find_spec("owlrl") is not None:
         plain = State(state.program, frozenset(filter(_is_plain, state.explicit)))
         broken = any(triple[1] in (_FIRST, _REST) for triple in state.explicit - plain.explicit)
-        if len(plain.explicit) <= OWLRL and not broken:  # lists are whole
+        if len(plain.explicit) <= OWLRL and not broken and _has_whole_lists(plain.explicit):
             _check_owlrl(plain)
             asked["owlrl"] = 1
     return asked
+
+
+def _has_whole_lists(triples: Iterable[Triple]) -> bool:
+    """Whether all lists end with rdf:nil; `owlrl` reads others as far as they go."""
+    cells = {subject for subject, property_, _ in triples if property_ == _FIRST}
+    rest = [(subject, object_) for subject, property_, object_ in triples if property_ == _REST]
+    return cells == {cell for cell, _ in rest} and {end for _, end in rest} <= {*cells, _NIL}
 
 
 def _is_plain(triple: Triple) -> bool:
