@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -137,3 +138,18 @@ def test_trivial_changes_on_screen_only_if_asked_for(kb: KnowledgeBase, tmp_path
     call("diff", store, "1", "--out", out)
     assert out.read_text("utf-8").splitlines() == everything
     assert json.loads(call("diff", store, "1", "--json").stdout)["inserted"] == 3
+
+
+def test_changes_on_screen_show_what_was_asserted_and_no_unnamed_classes(tmp_path: Path) -> None:
+    kb = KnowledgeBase("owl-rl")
+    kb.insert("@prefix : <urn:> . :ann :p :b .")
+    kb.save(tmp_path / "s")
+    kb.insert(
+        "@prefix : <urn:> . @prefix owl: <http://www.w3.org/2002/07/owl#> ."
+        " [] a owl:Restriction ; owl:onProperty :p ; owl:hasValue :b . :c a owl:Thing ; :p :b ."
+    )
+    shown = call("diff", tmp_path / "s", "1", "--quiet").stdout.splitlines()
+    assert "+ [:c, a, owl:Thing]" in shown
+    assert not [line for line in shown if re.match(r"\+ \[:(ann|c), a, _:", line)]
+    every = call("diff", tmp_path / "s", "1", "--quiet", "--trivial").stdout.splitlines()
+    assert len([line for line in every if re.match(r"\+ \[:(ann|c), a, _:", line)]) == 2

@@ -43,8 +43,8 @@ def add_arguments(parser: arguments.Parser) -> None:
     parser.add_argument(
         "--trivial",
         action="store_true",
-        help="print also what holds of everything, such as [:a, owl:sameAs, :a] or membership of"
-        " owl:Thing; files, other formats and counts always have it",
+        help="print also derived facts that say little, such as [:a, owl:sameAs, :a] or membership"
+        " of owl:Thing or an unnamed class; files, other formats and counts always have them",
     )
     parser.add_argument(
         "--schema",

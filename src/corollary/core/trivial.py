@@ -1,4 +1,5 @@
-"""Triples that say nothing to a reader: what holds of everything, or of a term and itself.
+"""Triples that say nothing to a reader: what holds of everything, or of a term and itself, and
+membership of classes without a name.
 
 They are facts like all others; only what people read on screen leaves them out.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom, Term
+from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom, BlankNode, Term
 
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _OWL = "http://www.w3.org/2002/07/owl#"
@@ -35,10 +36,12 @@ def is_trivial_triple(terms: Sequence[Term | None]) -> bool:
 
     >>> is_trivial_triple((IRI("urn:a"), TYPE, _THING))
     True
+    >>> is_trivial_triple((IRI("urn:a"), TYPE, BlankNode("b")))  # of an unnamed class
+    True
     """
     subject, property_, object_ = terms
     if property_ == TYPE:
-        return object_ in _OF_ALL
+        return object_ in _OF_ALL or isinstance(object_, BlankNode)
     if property_ not in _REFLEXIVE:
         return False
     if subject == object_:

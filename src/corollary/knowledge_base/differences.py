@@ -139,12 +139,13 @@ class Differences:
     def lines(self, which: str = "all", *, trivial: bool = True) -> Iterator[str]:
         """Format one fact per line, with + or - as in `corollary apply`; mark derived facts.
 
-        With `trivial=False`, facts such as `[:a, owl:sameAs, :a]` are left out (`core.trivial`).
+        With `trivial=False`, derived facts such as `[:a, owl:sameAs, :a]` are left out
+        (`core.trivial`); what was asserted or retracted is always shown.
         """
         printer = Printer(self._prefixes)
         found = []
         for change, atom, explicit in self.facts(which):
-            if not trivial and is_trivial(atom):
+            if not trivial and change in (INSERTED, DELETED) and not explicit and is_trivial(atom):
                 continue
             mark = "" if explicit else "   derived"
             if change in (MADE_EXPLICIT, MADE_DERIVED):
