@@ -18,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: $(READY) ## run the tour, a few minutes long; make demo SERVE=1 ends with the page
+demo: $(READY) ## run the tour, about a minute long; make demo SERVE=1 ends with the page
 	@$(BIN)/python -m corollary.cli.demo $(if $(SERVE),--serve)
 
 test: $(READY) ## lint and run the fast tests, side by side
