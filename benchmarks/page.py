@@ -2,7 +2,8 @@
 
 `python -m benchmarks.page` redraws the plots of all saved results and replaces the tables between
 the markers of `docs/benchmarks.md` and `docs/where-we-lose.md`; the text around them is written by
-hand. So every figure was measured, and its command, machine and commit are shown.
+hand. Figures in running text, there and in all other pages, are filled in by `benchmarks.figures`.
+So every figure was measured, and its command, machine and commit are shown.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import re
 import sys
 from typing import Any
 
-from benchmarks import losses, plots, views
+from benchmarks import figures, losses, plots, views
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.report import RESULTS, ROOT, Benchmark, listing
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 LOSSES = ROOT / "docs" / "where-we-lose.md"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 _MARKS = re.compile(r"(<!-- results: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _LOSSES = re.compile(r"(<!-- losses -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _BUSY = 0.7  # load before a run above which other work disturbed it
@@ -31,21 +33,23 @@ def main() -> int:
             plots.draw(benchmark.plots, found["rows"], RESULTS / f"{name}.svg")
             text = listing(benchmark, found)
             (RESULTS / f"{name}.txt").write_text(text, encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")
-    LOSSES.write_text(losses_page(LOSSES.read_text("utf-8")), encoding="utf-8")
+    for path in PAGES:
+        before = path.read_text("utf-8")
+        if (after := page(before)) != before:
+            path.write_text(after, encoding="utf-8")
     return 0
 
 
 def page(text: str) -> str:
-    """Replace the results between the markers of the page."""
-    return _MARKS.sub(lambda found: found[1] + section(found[2]) + found[4], text)
-
-
-def losses_page(text: str) -> str:
-    """Replace the table of losses between its markers."""
+    """Replace the results and the losses between the markers of a page, and its figures."""
+    text = _MARKS.sub(lambda found: found[1] + section(found[2]) + found[4], text)
+    if not _LOSSES.search(text) and "<!--= " not in text:
+        return text
     reports = {name: report["rows"] for name in BENCHMARKS if (report := saved(name))}
-    table = losses.markdown(losses.losses(reports))
-    return _LOSSES.sub(lambda found: f"{found[1]}\n{table}\n\n{found[3]}", text)
+    if _LOSSES.search(text):
+        table = losses.markdown(losses.losses(reports))
+        text = _LOSSES.sub(lambda found: f"{found[1]}\n{table}\n\n{found[3]}", text)
+    return figures.filled(text, reports)
 
 
 def section(name: str) -> str:

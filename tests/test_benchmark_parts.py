@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks import dag, losses, lubm_data, lubm_one, page, sql, tables
+from benchmarks import dag, figures, losses, lubm_data, lubm_one, page, sql, tables
 from benchmarks.report import DATA, Row
 from corollary.core.compile import narrow_predicate, narrow_terms
 from corollary.core.dictionary import Dictionary, Ids
@@ -154,6 +155,23 @@ def test_losses_are_extracted_from_every_kind_of_row() -> None:
     assert found == [("d, 9 deleted, by `auto`", "`dred`", 3.0), ("h", "duckdb", 3.0)]
 
 
-def test_page_of_losses_is_generated() -> None:
-    text = page.LOSSES.read_text("utf-8")
-    assert page.losses_page(text) == text, "run python -m benchmarks.page"
+@pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
+def test_tables_and_figures_of_pages_are_those_of_saved_results(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert page.page(text) == text, "run python -m benchmarks.page"
+
+
+def test_a_stale_figure_is_replaced() -> None:
+    rows = {"dag": [{"engine": "a", "ms": 0.5, "n": 3}, {"engine": "b", "ms": 5.0}]}
+    text = (
+        "takes <!--= dag engine=a | ms / n -->9<!--/--> ms, <!--= dag | count() -->0<!--/--> rows"
+    )
+    expected = text.replace(">9<", ">0.167<").replace(">0<", ">2<")
+    assert figures.filled(text, rows) == expected
+
+
+@pytest.mark.parametrize("source", ["dag | ms", "dag engine=c | ms", "dag engine=b | n"])
+def test_a_figure_needs_exactly_one_row(source: str) -> None:
+    rows = {"dag": [{"engine": "a", "ms": 0.5, "n": 3}, {"engine": "b", "ms": 5.0}]}
+    with pytest.raises(ValueError, match="rows match"):
+        figures.figure(source, rows)
