@@ -12,6 +12,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 source_suffix = {".md": "markdown"}
 html_theme = "furo"
 html_title = "Corollary"
+html_static_path = ["_static"]
+html_css_files = ["corollary.css"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
