@@ -65,6 +65,21 @@ def test_time_limit_is_repeated_without_noise(capfd: pytest.CaptureFixture[str])
     assert "Exception ignored" not in capfd.readouterr().err
 
 
+def test_limits_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the signal is repeated while the block ends, its handler and timer are gone.
+
+    Otherwise the exception appears later, in code that prints the error, and the process dies by
+    the signal.
+    """
+    monkeypatch.setattr("corollary.cli.progress.REPEAT_SECONDS", 0.0001)
+    before = signal.getsignal(signal.SIGALRM)
+    for _ in range(150):
+        with pytest.raises(LimitReached), Progress(Limits(seconds=0.0005), quiet=True).watched():
+            time.sleep(10)
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+        assert signal.getsignal(signal.SIGALRM) == before
+
+
 def test_errors_before_the_limit_stay() -> None:
     progress = Progress(Limits(seconds=60), quiet=True)
     with pytest.raises(SystemError), progress.watched():

@@ -15,6 +15,15 @@ from types import FrameType
 REPEAT_SECONDS = 0.5
 
 
+# Where a context manager is left: an exception that is raised here skips what it has to undo.
+_LEAVING = contextlib._GeneratorContextManager.__exit__.__code__
+
+
+def can_raise(frame: FrameType | None) -> bool:
+    """Whether a signal handler may raise at this point; if not, the signal has to be repeated."""
+    return frame is None or frame.f_code is not _LEAVING
+
+
 class Repeater:
     """Repeats a signal to the main thread, from another thread, until it is closed.
 
@@ -53,6 +62,7 @@ class _Interrupt:
 
     def __init__(self) -> None:
         self.raised = False
+        self.is_over = False  # set by one instruction, which no signal interrupts
         self.handled = threading.Event()
         self.repeater = Repeater(signal.SIGINT)
 
@@ -69,6 +79,7 @@ def leaving(outcome: Callable[[], str]) -> Iterator[None]:
     except BaseException as error:
         if not (interrupt.raised or isinstance(error, KeyboardInterrupt)):
             raise
+        interrupt.is_over = True
         interrupt.handled.set()
         raise CtrlC(outcome()) from None
 
@@ -89,9 +100,11 @@ def interruptible() -> Iterator[None]:
             interrupt.repeater.send()
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if not interrupt.handled.is_set():
+        if interrupt.is_over:
+            return
+        threading.Thread(target=repeat, daemon=True).start()
+        if can_raise(frame):
             interrupt.raised = True
-            threading.Thread(target=repeat, daemon=True).start()
             raise CtrlC
 
     if threading.current_thread() is not threading.main_thread():
@@ -106,6 +119,7 @@ def interruptible() -> Iterator[None]:
             raise CtrlC from error
         raise
     finally:
+        interrupt.is_over = True
         interrupt.handled.set()
         interrupt.repeater.close()
         signal.signal(signal.SIGINT, before)

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from corollary.cli.bar import Bar, is_terminal
-from corollary.cli.interrupts import REPEAT_SECONDS, Repeater, leaving, silenced
+from corollary.cli.interrupts import REPEAT_SECONDS, Repeater, can_raise, leaving, silenced
 from corollary.engines.columnar.budget import format_bytes, resident_memory
 from corollary.errors import LimitReached, OperationFailed
 
@@ -153,13 +153,14 @@ class Progress(_Lines):
         if (seconds is None and memory is None) or not possible:
             yield
             return
+        is_over = False  # set by one instruction, which no signal interrupts
         ended = threading.Event()
         repeater = Repeater(signal.SIGALRM)
         grown: list[int] = []  # memory in use when it exceeded the limit
         stops: list[_Stopped] = []  # the exceptions raised so far
 
         def stop(number: int, frame: FrameType | None) -> None:
-            if ended.is_set():
+            if is_over or not can_raise(frame):
                 return
             if grown and memory is not None:
                 stops.append(_Stopped(_too_large(grown[0], memory)))
@@ -187,6 +188,7 @@ class Progress(_Lines):
                 raise stops[-1] from error
             raise
         finally:
+            is_over = True
             ended.set()
             signal.setitimer(signal.ITIMER_REAL, 0)
             repeater.close()

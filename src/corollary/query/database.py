@@ -106,7 +106,7 @@ class DuckDBRunner(ABC, Generic[S]):
         return connection
 
     def _reconnect(self) -> None:
-        """Open a new connection in a child process, which cannot use that of its parent."""
+        """Open a new connection; that of a parent process, or one that is stuck, is abandoned."""
         self._connection.abandon()
         self._functions, self._inline, self._stamps = set(), set(), {}
         self._connection = self._connect()

@@ -14,6 +14,7 @@ import numpy as np
 from corollary.core.compile import CompiledRule, Pattern, constant_id
 from corollary.core.dictionary import Ids
 from corollary.engines.columnar.facts import ColumnarFacts
+from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Packing, Relation
 from corollary.engines.columnar.tuning import tuning
 from corollary.lang.stratify import Predicate
@@ -73,24 +74,25 @@ class _Positions:
 
 
 class _AtomsOfPredicate:
-    """Positions of rules by the first constant of their atoms of one predicate."""
+    """Positions of rules by the constants of their atoms of one predicate.
+
+    All constants of an atom count: the first may be the same everywhere, as in
+    `p(7, 1) :- p(7, 0) . p(7, 2) :- p(7, 1) . …`.
+    """
 
     def __init__(self, atoms: Iterable[tuple[Pattern, int]]) -> None:
         self._variable: list[int] = []  # positions of the atoms without constants
         self._constant: list[int] = []
-        by_argument: dict[int, dict[int, list[int]]] = {}
+        forms: dict[tuple[int, ...], dict[tuple[int, ...], list[int]]] = {}
         for pattern, at in atoms:
-            argument = next((i for i, a in enumerate(pattern.arguments) if a < 0), None)
-            if argument is None:
+            places = tuple(i for i, argument in enumerate(pattern.arguments) if argument < 0)
+            if not places:
                 self._variable.append(at)
-            else:
-                value = constant_id(pattern.arguments[argument])
-                by_argument.setdefault(argument, {}).setdefault(value, []).append(at)
-                self._constant.append(at)
-        self._by_argument: list[tuple[int, Ids, list[list[int]]]] = [
-            (argument, np.array(sorted(values), np.uint32), [values[v] for v in sorted(values)])
-            for argument, values in by_argument.items()
-        ]
+                continue
+            constants = tuple(constant_id(pattern.arguments[place]) for place in places)
+            forms.setdefault(places, {}).setdefault(constants, []).append(at)
+            self._constant.append(at)
+        self._forms = [_Form(places, rules) for places, rules in forms.items()]
 
     def collect(self, relation: Relation, packing: Packing, positions: set[int]) -> None:
         """Add the positions of the atoms that may match one of the facts."""
@@ -101,11 +103,43 @@ class _AtomsOfPredicate:
             positions.update(self._constant)
             return
         columns = packing.unpack(relation.keys(), relation.arity)
-        for argument, values, rules in self._by_argument:
-            places = np.searchsorted(values[:-1], columns[argument])
-            hits = places[values[places] == columns[argument]]
-            for place in np.unique(hits).tolist():
-                positions.update(rules[place])
+        for form in self._forms:
+            form.collect(columns, positions)
+
+
+class _Form:
+    """Positions of rules by the constants of atoms that have them at the same places."""
+
+    def __init__(self, places: tuple[int, ...], rules: dict[tuple[int, ...], list[int]]) -> None:
+        self._places = places
+        self._rules = list(rules.values())
+        # Per place, the numbers of the constants up to there: a rank and a constant to a rank.
+        self._levels: list[Keys] = []
+        constants = np.array(list(rules), np.uint64).reshape(len(rules), len(places))
+        ranks = np.zeros(len(rules), np.uint64)
+        for column in constants.T:
+            level, inverse = np.unique(_numbered(ranks, column), return_inverse=True)
+            ranks = inverse.astype(np.uint64)
+            self._levels.append(level)
+        self._rules = [self._rules[at] for at in np.argsort(ranks)]
+
+    def collect(self, columns: Sequence[Ids], positions: set[int]) -> None:
+        """Add the positions of the atoms that have the constants of one of the rows."""
+        rows: slice | np.ndarray[tuple[int], np.dtype[np.intp]] = slice(None)
+        ranks = np.zeros(len(columns[0]), np.uint64)
+        for place, level in zip(self._places, self._levels, strict=True):
+            keys = _numbered(ranks, columns[place][rows])
+            found = np.searchsorted(level[:-1], keys)
+            hits = np.flatnonzero(level[found] == keys)
+            ranks = found[hits].astype(np.uint64)
+            rows = hits if isinstance(rows, slice) else rows[hits]
+        for rank in np.unique(ranks).tolist():
+            positions.update(self._rules[rank])
+
+
+def _numbered(ranks: Keys, constants: Ids | Keys) -> Keys:
+    """One number for each rank and constant."""
+    return (ranks << np.uint64(32)) | constants.astype(np.uint64)
 
 
 class RuleIndexes:
