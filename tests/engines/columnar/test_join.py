@@ -14,8 +14,7 @@ from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import Literal
-from corollary.lang.xsd import XSD
+from corollary.lang.syntax import XSD, Literal
 from corollary.testing import thresholds
 
 E, F, M = (Predicate(name) for name in "efm")
