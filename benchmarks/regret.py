@@ -31,6 +31,7 @@ from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode
 from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.generate import DATASETS
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Rule
@@ -61,7 +62,10 @@ class Case:
 
 
 def _generated(name: str) -> Callable[[float, Path, Dictionary], tuple[Program, Tables]]:
-    return lambda scale, _, dictionary: generated(name, scale, dictionary)
+    whole = DATASETS[name].whole
+    return lambda scale, _, dictionary: generated(
+        name, max(1, round(scale)) if whole else scale, dictionary
+    )
 
 
 def _lubm(scale: float, data: Path, _: Dictionary) -> tuple[Program, Tables]:

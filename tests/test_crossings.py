@@ -43,7 +43,7 @@ NOT_RECORDED = {
     "closure_block_pairs": "the size of a block; tests/engines/columnar/test_linear_closure.py",
     "reach_list_room": "the pool grows; tests/engines/columnar/test_linear_closure.py",
     "closure_diff_edge_words": f"{_SUMMED} floats; tests/engines/columnar/test_closure_diff.py",
-    "rematerialize_cost_facts": f"{_SUMMED} change_cost_facts",
+    "rematerialize_cost_facts": f"{_SUMMED} deletion_cost_facts",
     "first_instances": f"{_SUMMED.replace('summand', 'factor')} numbers of rows",
     "goal_checked_facts_allowance": f"{_SUMMED} hard_search_facts_limit",
     "tuple_facts_of_axiom": f"{_SUMMED} tuple_facts_limit",
