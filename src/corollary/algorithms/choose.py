@@ -65,12 +65,12 @@ def worth_rematerializing(deleted: int, inserted: int, explicit: int, instances:
     >>> worth_rematerializing(300, 0, 1_000, 1_500) is None
     True
     """
-    changed = deleted + inserted
-    if changed <= tuning.rematerialize_changes_minimum:
+    if deleted + inserted <= tuning.rematerialize_changes_minimum:
         return None
     remaining = explicit - deleted + inserted
     cost_per_fact = (explicit + instances) / max(1, explicit)
-    update_cost = changed * max(tuning.change_cost_facts, cost_per_fact)
+    update_cost = deleted * max(tuning.deletion_cost_facts, cost_per_fact)
+    update_cost += inserted * max(tuning.insertion_cost_facts, cost_per_fact)
     if update_cost < cost_per_fact * remaining + tuning.rematerialize_cost_facts:
         return None
     return (

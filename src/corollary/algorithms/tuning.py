@@ -37,8 +37,11 @@ class AlgorithmThresholds:
     rematerialize_changes_minimum: int = threshold(
         100, "facts", "up to this many changed facts, updates never rematerialize"
     )
-    change_cost_facts: int = threshold(
-        48, "facts", "an update spends as much on a changed fact as on deriving this many"
+    deletion_cost_facts: int = threshold(
+        72, "facts", "an update spends as much on a deleted fact as on deriving this many"
+    )
+    insertion_cost_facts: int = threshold(
+        48, "facts", "an update spends as much on an inserted fact as on deriving this many"
     )
     rematerialize_cost_facts: int = threshold(
         20_000, "facts", "rematerialization costs at least as much as deriving this many"

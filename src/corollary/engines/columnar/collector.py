@@ -12,8 +12,8 @@ from corollary.core.compile import Pattern, constant_id
 from corollary.core.dictionary import Ids
 from corollary.core.tables import scatter
 from corollary.engines.columnar import sets
+from corollary.engines.columnar.bindings import MAX_INSTANCES, Table
 from corollary.engines.columnar.facts import ColumnarFacts, Space
-from corollary.engines.columnar.join import MAX_INSTANCES, Table
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import Relation, Run, as_set, merge_runs
 from corollary.engines.columnar.tuning import tuning

@@ -15,8 +15,8 @@ import numpy as np
 
 from corollary.core.compile import CompiledRule
 from corollary.engines.columnar import kernels
+from corollary.engines.columnar.bindings import pieces
 from corollary.engines.columnar.collector import HeadCollector
-from corollary.engines.columnar.join import pieces
 from corollary.engines.columnar.relation import Relation, Run, as_set
 from corollary.engines.columnar.tuning import tuning
 from corollary.lang.stratify import Predicate

@@ -18,6 +18,7 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
 from corollary.core.notices import note
 from corollary.engines.columnar import bit_matrix, closure_diff, components, linear_closure
+from corollary.engines.columnar.bindings import JoinAtom
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.collector import HeadCollector
 from corollary.engines.columnar.compose import as_compositions, compose_into
@@ -30,7 +31,7 @@ from corollary.engines.columnar.facts import (
     appended,
     consolidated,
 )
-from corollary.engines.columnar.join import Body, JoinAtom, solve
+from corollary.engines.columnar.join import Body, solve
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.layers import transpose
 from corollary.engines.columnar.readings import (
@@ -162,7 +163,8 @@ class ColumnarEngine:
             if rule.head.wide:
                 collector = HeadCollector(self.space)
                 reading = full_reading(rule, facts, absent)
-                self._evaluate(rule, reading, absent, collector, ColumnarFacts(self.space, left))
+                wanted = ColumnarFacts(self.space, left)
+                self._evaluate(rule, reading, absent, collector, wanted, once=True)
                 derived = collector.facts()
                 left |= {p: left[p].difference(r) for p, r in derived.relations.items()}
                 instances += len(derived)
@@ -197,6 +199,7 @@ class ColumnarEngine:
                     absent,
                     collector,
                     ColumnarFacts(self.space, {predicate: pending}),
+                    once=True,
                 )
                 relation = collector.facts().relations.get(predicate)
                 count = len(relation) if relation is not None else 0
@@ -405,8 +408,10 @@ class ColumnarEngine:
         groups: ColumnarFacts,
         collector: HeadCollector,
         heads: ColumnarFacts | None = None,
+        *,
+        once: bool = False,
     ) -> None:
-        """Collect the heads of a rule's instances."""
+        """Collect the heads of a rule's instances; `once`: at least one of each in `heads`."""
         if any(not relation.runs for relation in reading.atoms):
             return
         plain = not (
@@ -441,6 +446,7 @@ class ColumnarEngine:
             tuple(JoinAtom(p.arguments, facts.relation(p)) for p, facts in reading.present),
             rule.conditions,
             frozenset(a for a in rule.head.arguments if a >= 0),
+            once=once and first == len(rule.body) + len(rule.groupings),
         )
         for table in solve(body, self.space, first):
             collector.add_table(rule.head, table)

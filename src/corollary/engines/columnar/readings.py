@@ -14,10 +14,11 @@ from corollary.core.delta import (
     negative_delta_plans,
     unproved_plans,
 )
+from corollary.engines.columnar.bindings import JoinAtom
 from corollary.engines.columnar.collector import HeadCollector
 from corollary.engines.columnar.compose import orientation
 from corollary.engines.columnar.facts import ColumnarFacts, PatternSource
-from corollary.engines.columnar.join import JoinAtom, starting_atom
+from corollary.engines.columnar.join import starting_atom
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.semijoin import pair_atom
 from corollary.engines.columnar.tuning import tuning

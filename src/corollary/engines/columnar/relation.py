@@ -117,6 +117,11 @@ class Run:
         return self._transposed
 
     @property
+    def has_transposed(self) -> bool:
+        """Whether the pairs are indexed by object, or are so few that this takes no time."""
+        return self._transposed is not None or len(self) <= tuning.transposed_pairs_limit
+
+    @property
     def subjects(self) -> Run:
         """The subjects of the pairs."""
         if self._subjects is None:

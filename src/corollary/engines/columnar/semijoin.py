@@ -12,8 +12,9 @@ from functools import lru_cache
 
 from corollary.core.compile import CompiledRule
 from corollary.engines.columnar import sets
+from corollary.engines.columnar.bindings import JoinAtom
 from corollary.engines.columnar.collector import HeadCollector
-from corollary.engines.columnar.join import JoinAtom, starting_atom
+from corollary.engines.columnar.join import starting_atom
 from corollary.engines.columnar.kernels import Keys
 from corollary.engines.columnar.relation import EMPTY, Relation, Run
 from corollary.engines.columnar.tuning import tuning

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from corollary.core.compile import CompiledRule
+from corollary.engines.columnar.bindings import JoinAtom, Table, expand, matches
 from corollary.engines.columnar.collector import HeadCollector
 from corollary.engines.columnar.facts import Space
-from corollary.engines.columnar.join import JoinAtom, Table, expand, matches
 from corollary.engines.columnar.relation import Relation
 from corollary.engines.columnar.tuning import tuning
 

@@ -65,6 +65,21 @@ class ColumnarThresholds:
     first_scan_ratio: int = threshold(
         64, "times", "the same for the smallest atom of a body evaluated from scratch"
     )
+    first_instances: int = threshold(
+        4,
+        "matches",
+        "of a head that are tried first, if one instance suffices; then eight times as many",
+        minimum=1,
+    )
+    all_instances_limit: int = threshold(
+        1 << 12, "rows", "up to this many, all instances are found, even if one suffices"
+    )
+    sampled_rows_minimum: int = threshold(
+        256, "rows", "with fewer, the next atom is not chosen by the matches of a sample"
+    )
+    transposed_pairs_limit: int = threshold(
+        1 << 14, "pairs", "up to this many, pairs are indexed by object to count matches"
+    )
     small_atom_facts_limit: int = threshold(
         64, "facts", "up to this many, an atom of a body is looked up directly"
     )
