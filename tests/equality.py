@@ -16,6 +16,7 @@ from corollary.lang import reference
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom, is_auxiliary
 from corollary.reasoning.representatives import RepresentativeReasoner
+from tests.engines.conformance import MakeEngine
 from tests.streams import Commit, Stream
 
 PREFIX = "@prefix : <http://example.org/> .\n"
@@ -126,8 +127,10 @@ def equality_stream(seed: int, commits: int = 6) -> Stream:
 class Kept:
     """An `RepresentativeReasoner` that speaks in atoms."""
 
-    def __init__(self, program: Program, **options: Any) -> None:
-        self.engine = ColumnarEngine(Dictionary())
+    def __init__(
+        self, program: Program, make_engine: MakeEngine = ColumnarEngine, **options: Any
+    ) -> None:
+        self.engine = make_engine(Dictionary())
         self.maintainer = RepresentativeReasoner(
             program.without_facts(), self.encode(program.facts), self.engine, Options(**options)
         )
@@ -168,9 +171,15 @@ def visible(facts: Iterable[Atom]) -> set[Atom]:
     return {fact for fact in facts if not is_auxiliary(fact.relation)}
 
 
-def replay(stream: Stream, *, oracle: bool = False, **options: Any) -> Kept:
+def replay(
+    stream: Stream,
+    make_engine: MakeEngine = ColumnarEngine,
+    *,
+    oracle: bool = False,
+    **options: Any,
+) -> Kept:
     """Play a stream, and compare facts and changes with the rules after every commit."""
-    kept = Kept(stream.program, **options)
+    kept = Kept(stream.program, make_engine, **options)
     rules, explicit = stream.program.without_facts(), frozenset(stream.program.facts)
     known = by_rules(rules, explicit, oracle=oracle)
     assert kept.facts == known, "at first"

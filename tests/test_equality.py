@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +28,8 @@ from corollary.rdf import rules
 from corollary.rdf.classes import Classes
 from corollary.rdf.equality import SAME_AS, without_equality
 from corollary.testing import thresholds
+from tests.effort import first
+from tests.engines.spark.inline import inline
 from tests.equality import (
     EQUALITY,
     PREFIX,
@@ -201,6 +204,12 @@ def test_random_streams(ratio: int, seed: int) -> None:
     """Whether only the equalities that may be lost are found again, or all derived ones."""
     with thresholds(lost_equalities_ratio=ratio):
         replay(equality_stream(seed)).maintainer.verify()
+
+
+@pytest.mark.parametrize(("seed", "small"), first(1, [(seed, seed % 4) for seed in range(12)]))
+def test_random_streams_in_tasks(seed: int, small: int) -> None:
+    """On the Spark engine, where only facts that mention equal terms are on the driver."""
+    replay(equality_stream(seed), partial(inline, small=10 * small))
 
 
 @pytest.mark.parametrize("algorithm", ["bf", "dred", "bf-c", "dred-c", "fp", "rematerialize"])

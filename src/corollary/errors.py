@@ -126,7 +126,6 @@ CODES: dict[str, str] = {
     "E544": "access denied",
     "E545": "host that cannot be reached",
     "E546": "DataFrame without the columns of facts",
-    "E547": "store with representatives on Spark",
     "E548": "option that the data source rdf does not have",
     "E549": "tables that tasks have not written completely",
     "E550": "setting that a running Spark cannot change",

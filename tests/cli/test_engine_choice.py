@@ -48,8 +48,6 @@ def test_what_else_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     tiny = sparse(tmp_path / "tiny.nt", 10)
     assert choose_engine([tiny, "s3a://bucket/data"]).engine == "spark"
     assert choose_engine([tiny], master="local[2]").engine == "spark"
-    huge = sparse(tmp_path / "huge.nt", 10 * IN_PROCESS_BYTES)
-    assert choose_engine([huge], equality="rewrite").engine == "columnar"
     assert choose_engine([str(tmp_path / "missing.nt")]).engine == "columnar"  # reported by it
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # as under spark-submit
     assert choose_engine([tiny]).engine == "spark"

@@ -21,6 +21,8 @@ CROSSED = (
     "cached_chunks_facts_limit",
     "cached_chunks_parts_limit",
     "broadcast_later_rows_limit",
+    "driver_input_bytes_limit",
+    "driver_texts_limit",
 )
 
 

@@ -11,14 +11,12 @@ from corollary.cli.loading import load_files, read_options
 from corollary.cli.output import print_report, print_skipped
 from corollary.cli.progress import Clock, Progress, Steps
 from corollary.cli.stores import stored_outcome
-from corollary.errors import InvalidInput
 from corollary.knowledge_base import spark
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.persistence import save_state
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.stores import refuse_occupied
 from corollary.lang.program import PROGRAM_SUFFIXES
-from corollary.reasoning.engines import EQUALITY
 from corollary.store.layout import MODES
 
 _STAGES = ("session", "parse", "encode", "terms", "materialize", "commit")  # on Spark
@@ -37,8 +35,8 @@ def add_arguments(parser: arguments.Parser) -> None:
     megabytes = IN_PROCESS_BYTES // 1_000_000
     arguments.add_spark(
         parser,
-        f"spark, but columnar for up to {megabytes} MB of uncompressed text without --master, for"
-        " --equality rewrite, and where Spark is not installed",
+        f"spark, but columnar for up to {megabytes} MB of uncompressed text without --master, and"
+        " where Spark is not installed",
     )
     parser.add_argument(
         "--mode",
@@ -67,22 +65,14 @@ def build(options: argparse.Namespace) -> None:
         if engine == "columnar":
             arguments.refuse_session(options)
             report = _in_process(options, rules, progress)
-        elif options.equality == EQUALITY[0]:  # only this one is maintained on Spark
-            report = _on_spark(options, rules)
         else:
-            raise InvalidInput(
-                "E547",
-                f"--equality {options.equality} is not for --engine spark",
-                "use --engine columnar",
-            )
+            report = _on_spark(options, rules)
     print_report(report, options)
     print_skipped(report.skipped, report.samples)
 
 
 def _choose_engine(options: argparse.Namespace) -> str:
-    choice = choose_engine(
-        options.sources, equality=options.equality, **arguments.session_of(options)
-    )
+    choice = choose_engine(options.sources, **arguments.session_of(options))
     if not options.quiet:
         print_choice(choice)
     return choice.engine
@@ -95,6 +85,7 @@ def _on_spark(options: argparse.Namespace, rules: Sequence[str]) -> Report:
             options.sources,
             rules=rules,
             mode=options.mode,
+            equality=options.equality,
             materialize=options.materialize,
             **arguments.session_of(options),
             **read_options(options),

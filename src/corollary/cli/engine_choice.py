@@ -36,7 +36,6 @@ def choose_engine(
     *,
     master: str | None = None,
     config: Mapping[str, str] | None = None,
-    equality: str = "rules",
 ) -> Choice:
     """Choose Spark, unless the sources are so small that starting it costs more than the work.
 
@@ -45,8 +44,6 @@ def choose_engine(
     >>> choose_engine(["hdfs://namenode/data"]).reason
     'hdfs://namenode/data is remote'
     """
-    if equality != "rules":
-        return Choice("columnar", f"--equality {equality} is maintained there only")
     if importlib.util.find_spec("pyspark") is None:
         return Choice("columnar", "Spark is not installed")
     if master is not None:

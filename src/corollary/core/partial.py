@@ -156,6 +156,17 @@ class PartialDictionary(Dictionary):
         if len(self._texts) + len(missing) <= tuning.remembered_texts_limit:
             self._texts.update(zip(missing, self._fetched(missing), strict=True))
 
+    def keep(self, texts: Mapping[int, str]) -> None:
+        """Cache texts of terms of the table that the caller has, if there is room.
+
+        >>> dictionary = PartialDictionary({}, 2, fetch=lambda ids: [])
+        >>> dictionary.keep({1: "<urn:a>"})
+        >>> dictionary.texts([1]).to_pylist()
+        ['<urn:a>']
+        """
+        if len(self._texts) + len(texts) <= tuning.remembered_texts_limit:
+            self._texts.update(texts)
+
     def _has(self, number: int) -> bool:
         return number in self._texts or number in self._terms
 
@@ -191,4 +202,6 @@ class PartialDictionary(Dictionary):
     def _fetched(self, ids: list[int]) -> list[str]:
         if ids and max(ids) >= self._count:
             raise IndexError(f"no term has the id {max(ids)}")
-        return self._fetch(ids) if ids else []
+        missing = [number for number in ids if number not in self._texts]
+        found = dict(zip(missing, self._fetch(missing), strict=True)) if missing else {}
+        return [found.get(number) or self._texts[number] for number in ids]

@@ -30,7 +30,7 @@ from corollary.knowledge_base.transaction import LoadFrom, Transaction, Transact
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
-from corollary.reasoning.engines import ENGINES, EQUALITY, encoded, make_engine
+from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.check_report import CheckReport
@@ -103,10 +103,6 @@ class KnowledgeBase(TripleSurface):
         if engine not in ENGINES:
             raise InvalidInput(
                 "E314", f"unknown engine {engine!r}", f"choose {' or '.join(ENGINES)}"
-            )
-        if equality not in EQUALITY:
-            raise InvalidInput(
-                "E314", f"unknown equality {equality!r}", f"choose {' or '.join(EQUALITY)}"
             )
         check_mode(mode, equality, materialize)
         dictionary = Dictionary()

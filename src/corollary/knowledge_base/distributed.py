@@ -55,6 +55,7 @@ def materialize(
     dictionary: Dictionary,
     *,
     mode: str = "materialized",
+    equality: str = "rules",
     patterns: Sequence[Atom] = (),
     rows: int = 0,
     on_round: OnReport | None = None,
@@ -74,7 +75,9 @@ def materialize(
         engine.run.number(relation)  # numbered relations are read without collecting names
     explicit = engine.read(frame)
     rules = program.without_facts()
-    reasoner = spark_reasoner(rules, explicit, engine, mode=mode, materialize=patterns)
+    reasoner = spark_reasoner(
+        rules, explicit, engine, mode=mode, materialize=patterns, equality=equality
+    )
     new = reasoner.facts.difference(explicit)
     return Materialized(
         engine, reasoner, explicit, engine.frame(new), len(new), list(engine.reports)

@@ -9,6 +9,7 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.match import triple_rows
 from corollary.errors import InvalidInput
 from corollary.lang.syntax import TRIPLE, Atom, Variable
+from corollary.reasoning.engines import EQUALITY
 from corollary.store import layout
 
 if TYPE_CHECKING:
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 
 
 def check_mode(mode: str, equality: str, materialize: Sequence[object]) -> None:
-    """Reject unknown modes, and options that a mode does not support."""
+    """Reject unknown modes and treatments of equality, and options that a mode does not support."""
     layout.check_mode(mode)
+    if equality not in EQUALITY:
+        raise InvalidInput(
+            "E314", f"unknown equality {equality!r}", f"choose {' or '.join(EQUALITY)}"
+        )
     if mode == "hybrid" and equality == "rewrite":
         raise InvalidInput(
             "E581",

@@ -245,6 +245,8 @@ def _stacked(columns: list[Ids], rows: int) -> Ids:
     return np.stack(columns, axis=1) if columns else np.zeros((rows, 0), np.uint32)
 
 
-def mentions(predicate: Predicate, terms: set[Constant]) -> bool:
+def mentions(predicate: Predicate, terms: Ids, dictionary: Dictionary) -> bool:
     """Test whether the property or class of a predicate is among the terms."""
-    return predicate.property in terms or predicate.member_of in terms
+    if predicate.relation != TRIPLE:
+        return False
+    return any(bool((terms == term_id).any()) for term_id in _named(predicate, dictionary))

@@ -29,7 +29,7 @@ Cost: an update reads the facts that mention terms whose representatives change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,13 +46,13 @@ from corollary.algorithms.seminaive import materialize
 from corollary.core.changes import Changes
 from corollary.core.compile import TYPES, CompiledRule, compile_rule
 from corollary.core.connected import components
-from corollary.core.dictionary import Ids
-from corollary.core.engine import Engine, F
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.engine import Engine, F, Facts
 from corollary.core.match import match_facts, selects_all
-from corollary.core.tables import pattern_of
+from corollary.core.tables import Tables, pattern_of
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import Atom, Rule, is_auxiliary
+from corollary.lang.syntax import TRIPLE, Atom, Rule, is_auxiliary
 from corollary.rdf.classes import Classes
 from corollary.rdf.equality import (
     EQUAL,
@@ -68,10 +68,14 @@ from corollary.rdf.equality import (
     rewritten_rule,
     without_equality,
 )
+from corollary.reasoning.engines import is_in_process
 from corollary.reasoning.materialized import materializing_reasoner
 from corollary.reasoning.rewriting import RewritingReasoner
 from corollary.reasoning.tuning import tuning
 
+Replacement = Callable[[Facts, Classes, Dictionary], Tables]
+
+_EQUALITY = "[?x, owl:sameAs, ?y]"
 _MARK = Predicate("_~")  # the terms to search for; no identifier looks like this
 
 
@@ -124,17 +128,15 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
         self._same_as = engine.dictionary.id(SAME_AS)
         self._merges = 0  # number of merges in an update
         self._marked: dict[Predicate, tuple[CompiledRule, ...]] = {}
+        self._arities: dict[str, int] = {EQUAL.relation: 2, **program.arities}
         rules = without_equality(program)
-        by_explicit = classes = Classes().merged(_pairs(explicit), self._same_as)
+        by_explicit = classes = Classes().merged(self._pairs(explicit), self._same_as)
         if options.known is not None:
-            classes = classes.merged(_pairs(options.known), self._same_as)
-            stored = engine.facts(rewritten(options.known, classes, engine.dictionary))
-            options = replace(options, known=stored)
+            classes = classes.merged(self._pairs(options.known), self._same_as)
+            options = replace(options, known=self._rewritten(options.known, classes))
         self._inner = materializing_reasoner(
             self._rewritten_program(rules, classes),
-            engine.facts({EQUAL: classes.pairs()}).union(
-                engine.facts(rewritten(explicit, classes, engine.dictionary))
-            ),
+            engine.facts({EQUAL: classes.pairs()}).union(self._rewritten(explicit, classes)),
             engine,
             options,
             specialize=self._specialize,
@@ -161,8 +163,8 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
     def facts(self) -> F:
         """The materialization in full, explicit facts included; expanded on demand."""
         if self._expanded is None:
-            full = expanded(self._inner.facts, self.classes, self.engine.dictionary)
-            self._expanded = self.engine.facts(full)
+            facts = self._inner.facts.without([EQUAL])
+            self._expanded = self._replaced(facts, self.classes.nontrivial, expanded, self.classes)
         return self._expanded
 
     @property
@@ -235,13 +237,14 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
     def _update(self, changes: Changes[F]) -> Changes[F]:
         old, program = self._state, changed_program(self.program, changes)
         rules = old.rules if program is old.program else without_equality(program)
+        self._arities |= program.arities
         explicit, removed, inserted = old.explicit.changed(changes.deleted, changes.inserted)
         unsure = self._unsure(old, removed, explicit, [r for r in old.rules if r not in {*rules}])
         classes = old.classes
-        pairs = _pairs(inserted)
+        pairs = self._pairs(inserted)
         if len(unsure):
             classes = classes.without(unsure)
-            pairs = _pairs(explicit)
+            pairs = self._pairs(explicit)
         classes = classes.merged(pairs, self._same_as)
         left = old.derived[~np.isin(old.derived, unsure)]
         new = _State(program, explicit, rules, classes, np.unique(classes.of(left)))
@@ -255,7 +258,7 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
 
     def _follow_up(self, result: Changes[F]) -> Changes[F] | None:
         """Merge the classes that derived facts equate."""
-        pairs, state = _pairs(result.inserted), self._state
+        pairs, state = self._pairs(result.inserted), self._state
         if not len(pairs):
             return None
         classes = state.classes.merged(pairs, self._same_as)
@@ -267,7 +270,7 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
 
     def _apply(self, new: _State[F], removed: F, inserted: F) -> Changes[F]:
         """Update the inner reasoner to a new state."""
-        old, dictionary, engine = self._state, self.engine.dictionary, self.engine
+        old, engine = self._state, self.engine
         moved = old.classes.moved(new.classes)
         terms = [old.classes.members(np.unique(old.classes.of(moved)))]
         if len(removed) and len(old.classes):
@@ -275,16 +278,17 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
             mentioned = old.classes.of(_terms(removed, engine))
             terms.append(old.classes.members(mentioned[old.classes.has(mentioned)]))
         touched = self._mentioning(old.explicit, np.unique(np.concatenate(terms)))
-        lost = engine.facts(rewritten(touched.union(removed), old.classes, dictionary))
-        gained = engine.facts(
-            rewritten(touched.difference(removed).union(inserted), new.classes, dictionary)
-        )
+        lost = self._rewritten(touched.union(removed), old.classes)
+        gained = self._rewritten(touched.difference(removed).union(inserted), new.classes)
         if len(moved):
             lost = lost.union(engine.facts({EQUAL: old.classes.pairs(moved)}))
             gained = gained.union(engine.facts({EQUAL: new.classes.pairs(moved)}))
         added: tuple[Rule, ...] = ()
         dropped: tuple[Rule, ...] = ()
-        if new.rules is not old.rules or np.isin(moved, constants(new.rules, dictionary)).any():
+        if (
+            new.rules is not old.rules
+            or np.isin(moved, constants(new.rules, engine.dictionary)).any()
+        ):
             program = self._rewritten_program(new.rules, new.classes)
             added = program.rules_not_in(self._inner.program)
             dropped = self._inner.program.rules_not_in(program)
@@ -311,9 +315,9 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
             before = self._mentioning(facts, np.unique(old.classes.of(terms)))
             after = self._mentioning(facts, np.unique(new.classes.of(terms)))
             lost, gained = lost.union(before.difference(stored.inserted)), gained.union(after)
-        dictionary, engine = self.engine.dictionary, self.engine
-        lost = engine.facts(expanded(lost, old.classes, dictionary))
-        gained = engine.facts(expanded(gained, new.classes, dictionary))
+        lost = self._replaced(lost, old.classes.nontrivial, expanded, old.classes).without([EQUAL])
+        gained = self._replaced(gained, new.classes.nontrivial, expanded, new.classes)
+        gained = gained.without([EQUAL])
         return replace(stored, inserted=gained.difference(lost), deleted=lost.difference(gained))
 
     # -- classes that may split --------------------------------------------------------------------
@@ -324,7 +328,7 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
         none = np.empty(0, np.uint32)
         if not len(classes) or not (len(removed) or old_rules):
             return none
-        lost = engine.facts(rewritten(removed, classes, dictionary))
+        lost = self._rewritten(removed, classes)
         unsure = self._broken(old, _classes(lost, classes), explicit)
         if not len(old.derived):
             return unsure
@@ -359,7 +363,7 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
         """Select the classes that explicit equalities no longer connect."""
         if not len(touched):
             return touched
-        pairs = _pairs(explicit)
+        pairs = self._pairs(explicit)
         pairs = pairs[np.isin(old.classes.of(pairs[:, 0]), touched)]
         pairs = pairs[old.classes.of(pairs[:, 0]) == old.classes.of(pairs[:, 1])]
         nodes, label = components(pairs)
@@ -377,9 +381,9 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
         """Select the facts that mention one of the terms as argument, property or class."""
         if not len(terms):
             return self.engine.facts({})
-        named = {*self.engine.dictionary.terms(terms.tolist())}
         predicates = list(facts.predicates())
-        whole = [predicate for predicate in predicates if mentions(predicate, named)]
+        dictionary = self.engine.dictionary
+        whole = [predicate for predicate in predicates if mentions(predicate, terms, dictionary)]
         rules: list[CompiledRule] = []
         types = [predicate for predicate in predicates if predicate.member_of is not None]
         if len(types) > tuning.marked_classes_limit:
@@ -396,13 +400,50 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
         rules = self._marked.get(predicate)
         if rules is None:
             is_wide = predicate == TYPES  # marked classes are found by name
-            atom = pattern_of(predicate, 2 if is_wide else facts.rows(predicate).shape[1])
+            atom = pattern_of(predicate, 2 if is_wide else self._width(predicate, facts))
             variables = list(atom.variables())[: 1 if is_wide else None]
             marks = [Atom(_MARK.relation, (variable,)) for variable in variables]
             rules = self._marked[predicate] = tuple(
                 compile_rule(Rule(atom, (mark, atom)), self.engine.dictionary) for mark in marks
             )
         return rules
+
+    def _width(self, predicate: Predicate, facts: F) -> int:
+        """Return the number of columns of a narrow predicate."""
+        if predicate.relation == TRIPLE:
+            return 2 if predicate.member_of is None else 1
+        known = self._arities.get(predicate.relation)
+        return facts.rows(predicate).shape[1] if known is None else known
+
+    def _rewritten(self, facts: F, classes: Classes) -> F:
+        """Replace the terms of facts by their representatives."""
+        return self._replaced(facts, classes.terms, rewritten, classes)
+
+    def _replaced(self, facts: F, terms: Ids, replacement: Replacement, classes: Classes) -> F:
+        """Replace the facts that mention terms by others.
+
+        On a distributed engine, only those facts are brought to the driver.
+        """
+        engine = self.engine
+        if is_in_process(engine):
+            return engine.facts(replacement(facts, classes, engine.dictionary))
+        if not len(terms):
+            return facts
+        touched = self._mentioning(facts, terms)
+        others = engine.facts(replacement(touched, classes, engine.dictionary))
+        return facts.difference(touched).union(others)
+
+    def _pairs(self, facts: F) -> Ids:
+        """Return the pairs of different terms that facts equate."""
+        return _pairs(facts if is_in_process(self.engine) else self._different(facts))
+
+    def _different(self, facts: F) -> F:
+        """Select the equalities of different terms, which are few."""
+        if not len(equalities := facts.only([SAME])):
+            return equalities
+        text = f"{_EQUALITY} :- {_EQUALITY}, FILTER(!sameTerm(?x, ?y)) ."
+        rules = [compile_rule(r, self.engine.dictionary) for r in Program.parse(text).rules]
+        return self.engine.derive(rules, equalities).facts
 
     def _rewritten_program(self, rules: Iterable[Rule], classes: Classes) -> Program:
         dictionary = self.engine.dictionary

@@ -90,8 +90,8 @@ class Writer:
 
     # -- files -------------------------------------------------------------------------------------
 
-    def add_terms(self, texts: pa.Array | pa.ChunkedArray | Iterable[pa.Array]) -> None:
-        """Add terms as canonical texts, with consecutive ids from `first_term` on."""
+    def add_terms(self, texts: pa.Array | pa.ChunkedArray | Iterable[pa.Array]) -> DataFile:
+        """Add terms as canonical texts, with consecutive ids from `first_term` on, as one file."""
         from corollary.store import term_hash  # loads the compiler
 
         parts = [texts] if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
@@ -110,6 +110,7 @@ class Writer:
         file = parquet.write(self.store.terms, tables(), layout.TERMS_SCHEMA)
         if file.rows:
             self._terms.append(file)
+        return file
 
     def add_facts(
         self,

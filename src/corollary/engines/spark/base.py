@@ -310,6 +310,18 @@ class Base:
         return cls(run, ((cached, frozenset(cached.counts)),))
 
     @classmethod
+    def known(cls, run: SparkRun, facts: Any) -> Base:
+        """Create a base from driver facts, which stay cached on the driver too."""
+        tables = run.tables_of(facts)
+        frame = run.partitioned(tables)
+        assert frame is not None, "there are facts"
+        base = cls.of(run, frame, {key: len(rows) for key, rows in tables.items()})
+        [(cached, named)] = base.parts
+        cached.facts = facts
+        cached.fully_fetched |= named
+        return base
+
+    @classmethod
     def reported(cls, run: SparkRun, frame: DataFrame, reports: Iterable[TaskReport]) -> Base:
         """Create a base from chunks whose facts are counted in the reports of tasks."""
         sums: dict[Key, int] = {}
@@ -320,6 +332,11 @@ class Base:
 
     def __len__(self) -> int:
         return sum(self.counts.values())
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the driver has cached all facts."""
+        return all(named <= cached.fully_fetched for cached, named in self.parts)
 
     def chunks(self, kind: int = DERIVED, removed: Packed | None = None) -> DataFrame:
         """Emit the facts as chunks of a kind, without those in `removed`."""

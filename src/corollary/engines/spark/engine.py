@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from corollary.core.compile import CompiledRule, Grouping
@@ -27,7 +28,14 @@ from corollary.engines.spark.components import component_changes, components
 from corollary.engines.spark.counts import LazyCounts, SparkCounts
 from corollary.engines.spark.evaluate import Evaluation
 from corollary.engines.spark.facts import SparkFacts, look_up, wrap
-from corollary.engines.spark.frames import read, read_distinct, read_few, write
+from corollary.engines.spark.frames import (
+    read,
+    read_distinct,
+    read_few,
+    read_rows,
+    table,
+    write,
+)
 from corollary.engines.spark.lookups import Lookups
 from corollary.engines.spark.options import EngineOptions
 from corollary.engines.spark.packing import FRESH, STATE
@@ -473,6 +481,10 @@ class SparkEngine:
         """Read the facts of a small DataFrame, of known relations; duplicates allowed."""
         return wrap(self.run, read_few(self.run, frame, relations))
 
+    def read_rows(self, rows: pa.Table, relations: Collection[str]) -> SparkFacts:
+        """Read the facts of a table on the driver, of known relations; duplicates allowed."""
+        return wrap(self.run, read_rows(self.run, rows, relations))
+
     def read_stored(
         self, frame: DataFrame, relations: Collection[str]
     ) -> tuple[SparkFacts, SparkFacts]:
@@ -486,6 +498,10 @@ class SparkEngine:
             for chosen in ("explicit", "NOT explicit")
         )
         return explicit, explicit.union(others.assume_disjoint(explicit))
+
+    def table(self, facts: SparkFacts, *, width: int = 3) -> pa.Table:
+        """Convert facts of the driver to rows: relation, arg0, arg1, …"""
+        return table(self.run, facts.small, width)
 
     def frame(self, facts: SparkFacts, *, width: int = 3) -> DataFrame:
         """Convert facts to a DataFrame: relation, arg0, arg1, …"""

@@ -75,7 +75,7 @@ class SparkFacts:
         if self.base is None:
             return self.small
         wanted = list(self.base.counts)
-        if len(self.base) <= self.run.small:
+        if len(self.base) <= self.run.small or self.base.is_known:
             facts = self.base.fetch(dict.fromkeys(wanted)).only(wanted)
         else:  # too many to cache
             facts = self.run.facts_of(self.run.collect(self.base.chunks()))
@@ -366,9 +366,11 @@ class SparkFacts:
 
 
 def wrap(run: SparkRun, facts: Any) -> SparkFacts:
-    """Wrap driver facts; spill them to Spark above the driver limit."""
+    """Wrap driver facts; above the driver limit, operations on them are jobs."""
     if len(facts) <= run.small:
         return SparkFacts(run, facts)
+    if len(facts) <= run.looked_up_limit:  # keeping them costs less than looking them up
+        return SparkFacts.of(Base.known(run, facts))
     tables = run.tables_of(facts)
     frame = run.partitioned(tables)
     assert frame is not None, "there are facts"

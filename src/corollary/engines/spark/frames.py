@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from corollary.engines.spark.base import Base, SparkRun
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.packing import SCHEMA
+from corollary.engines.spark.packing import SCHEMA, Key
 from corollary.engines.spark.plan import TRIPLE_NUMBER
 from corollary.engines.spark.rows import arrow_schema, fact_columns, schema
 from corollary.engines.spark.task import (
@@ -40,9 +40,13 @@ def read(run: SparkRun, frame: DataFrame) -> SparkFacts:
 
 def read_few(run: SparkRun, frame: DataFrame, relations: Collection[str]) -> Any:
     """Read the facts of a small DataFrame on the driver."""
+    return read_rows(run, frame.select(fact_columns(frame.columns)).toArrow(), relations)
+
+
+def read_rows(run: SparkRun, rows: pa.Table, relations: Collection[str]) -> Any:
+    """Read the facts of rows on the driver."""
     home = HashPartitioned(run.numbers(relations), run.type_id, 1)
-    batches = frame.select(fact_columns(frame.columns)).toArrow().to_batches()
-    return run.facts_of(merge_chunks(home(iter(batches))))
+    return run.facts_of(merge_chunks(home(iter(rows.to_batches()))))
 
 
 def read_distinct(run: SparkRun, frame: DataFrame, relations: Collection[str]) -> SparkFacts:
@@ -59,19 +63,28 @@ def to_chunks(run: SparkRun, frame: DataFrame, relations: Collection[str]) -> Da
 
 def write(run: SparkRun, facts: SparkFacts, width: int) -> DataFrame:
     """Convert facts to distinct rows, lazily."""
-    arities = [3 if key[0] == TRIPLE_NUMBER else key[3] for key in facts.counts_by_key()]
+    width = _width(facts.counts_by_key(), width)
     # After the keys: a relation that occurs only in rules is numbered with its key.
     names = {number: name for name, number in run.numbers(run.names[1:]).items()}
-    width = max([width, *arities])
     parts = []
     if facts.base is not None:
         chunks = facts.base.chunks(removed=run.tables_of(facts.removed))
         parts.append(chunks.mapInArrow(ToRows(names, width), schema(width)))
-    tables = run.tables_of(facts.small)
-    batches = [fact_batch(key, rows, names, width) for key, rows in tables.items()]
-    if batches:
-        table = pa.Table.from_batches(batches, arrow_schema(width))
-        parts.append(run.session.createDataFrame(table))
+    if len(facts.small):
+        parts.append(run.session.createDataFrame(table(run, facts.small, width)))
     elif not parts:
         parts.append(run.session.createDataFrame([], schema(width)))
     return run.union(parts)
+
+
+def table(run: SparkRun, facts: Any, width: int) -> pa.Table:
+    """Convert driver facts to rows."""
+    tables = run.tables_of(facts)
+    width = _width(tables, width)
+    names = {number: name for name, number in run.numbers(run.names[1:]).items()}
+    batches = [fact_batch(key, rows, names, width) for key, rows in tables.items()]
+    return pa.Table.from_batches(batches, arrow_schema(width))
+
+
+def _width(keys: Iterable[Key], width: int) -> int:
+    return max([width, *(3 if key[0] == TRIPLE_NUMBER else key[3] for key in keys)])

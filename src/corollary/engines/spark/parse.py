@@ -113,6 +113,7 @@ class Blocks:
             "splits": splits,
             "facts": counts,  # by relation: arguments, rows
             "terms": len(terms),
+            "bytes": terms.nbytes,
             "lines": part.lines,
             "skipped": part.skipped,
             "samples": part.samples,
@@ -229,6 +230,15 @@ def parse_here(session: SparkSession, part: Part, blocks: Blocks, number: int) -
     """Parse a part that the driver holds."""
     batches = list(blocks.of(part, number, [], time.perf_counter()))
     return session.createDataFrame(pa.Table.from_batches(batches, ARROW))
+
+
+def blocks_of_files(
+    groups: Sequence[Sequence[Any]], blocks: Blocks, first: int
+) -> Iterator[pa.RecordBatch]:
+    """Parse small files on the driver, as `parse_files` does in tasks."""
+    for number, splits in enumerate(groups, first):
+        started = time.perf_counter()
+        yield from blocks.of(blocks.reader.files(splits), number, splits, started)
 
 
 def _put_in_order(part: Part) -> None:

@@ -36,6 +36,12 @@ class SparkThresholds:
     driver_terms_limit: int = threshold(
         20_000, "terms", "that the driver compares itself where the others are in a table"
     )
+    driver_input_bytes_limit: int = threshold(
+        1 << 20, "bytes", "of the sources of an update that the driver parses and encodes itself"
+    )
+    driver_texts_limit: int = threshold(
+        250_000, "terms", "that sources have, up to which the driver keeps all their texts"
+    )
     driver_literals_limit: int = threshold(100_000, "literals", "that the driver compares")
     lookup_keys_limit: int = threshold(
         1_000_000, "keys", "of one look-up: with more, a plan of local steps takes less time"

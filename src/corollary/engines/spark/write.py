@@ -29,6 +29,7 @@ from corollary.engines.spark.parquet import (
 from corollary.errors import CorollaryError
 
 ROWS = 1 << 22  # rows of a file of facts, about 40 MB
+_TASK_ROWS = 1 << 19  # rows that one task sorts and writes in less time than a job takes
 
 
 def write_facts(
@@ -38,11 +39,11 @@ def write_facts(
 
     The sort keys are relation, then property, then the class of a triple with rdf:type, else the
     subject. Files are range-partitioned by these keys, with about `ROWS` rows each; there are at
-    least `least` files.
+    least `least` files, unless there are few rows.
     """
     second: Column = f.when(f.col("arg1") == type_id, f.col("arg2")).otherwise(f.col("arg0"))
     keys = [f.col("relation"), f.col("arg1"), second]
-    files = max(least, -(-rows // ROWS))
+    files = max(min(least, -(-rows // _TASK_ROWS)), -(-rows // ROWS))
     frame = facts.repartitionByRange(files, *keys) if files > 1 else facts.coalesce(1)
     return write(frame.sortWithinPartitions(*keys, "arg0", "arg2"), folder, name, rows=rows)
 

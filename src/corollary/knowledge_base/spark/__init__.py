@@ -31,6 +31,7 @@ def build(
     *,
     rules: Rules | Iterable[Rules] = "owl-rl",
     mode: str = "materialized",
+    equality: str = "rules",
     materialize: Sequence[str] = (),
     partitions: int | None = None,
     **options: Unpack[PipelineOptions],
@@ -52,13 +53,17 @@ def build(
     With `mode="hybrid"` the store holds only the explicit facts, and the answers to patterns about
     schemas and to the patterns of `materialize`; all other answers are derived at query time.
 
+    With `equality="rewrite"`, one representative replaces all terms that `owl:sameAs` equates while
+    facts are derived; the driver holds the facts that mention such terms. The store has all facts.
+
         spark.build("univ.store", ["univ-bench.owl", "data/*.nt"], master="local[*]")
         spark.build("univ.store", ["s3a://bucket/univ/", frame], rules="rdfs", session=session)
     """
     with _explain_missing():
         from corollary.knowledge_base.spark import pipeline
     place = store_path(path, options.get("storage_options"))
-    return pipeline.build(place, sources, rules, mode, materialize, partitions, Options(**options))
+    kind = pipeline.Kind(mode, equality, materialize)
+    return pipeline.build(place, sources, rules, kind, partitions, Options(**options))
 
 
 def update(

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count as numbered_from
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import pyarrow as pa
+
 from corollary.core.notices import Notices
-from corollary.core.terms import term_of
 from corollary.engines.spark import encode, parse
 from corollary.engines.spark.blocks import REPORT
+from corollary.engines.spark.blocks import rows as blocks_of
 from corollary.engines.spark.failures import explain_failures
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.errors import InvalidInput, OperationFailed
+from corollary.knowledge_base.spark.encoding import Encoded, Encoding
 from corollary.knowledge_base.spark.parts import SourceReader, part_of_program
 from corollary.knowledge_base.spark.sources import Inputs, SplitOf
 from corollary.knowledge_base.spark.stages import Stage, skew
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Constant
+from corollary.lang.syntax import TRIPLES_NAME, Constant
 from corollary.rdf.splits import Split
 from corollary.rdf.triples import SAMPLES, Skipped
 from corollary.rdf.vocabulary import note_imports, note_unread
@@ -36,7 +38,6 @@ DELETION_MARK = "- "  # relation names of programs contain no blank
 
 _BUCKET_BYTES = 256 << 20  # bytes of sources per bucket; one task numbers its distinct terms
 _MAX_BUCKETS = 1 << 12  # maximum buckets
-_BROADCAST_TERMS_LIMIT = 1 << 21  # maximum terms whose hashes are broadcast
 # Numbers of parts have 62 bits; those of frames, which are hashes of terms, are greater.
 _SOURCES = 1 << 32  # parts of a source
 _DELETED = 1 << 60  # the first part of deleted sources
@@ -47,40 +48,34 @@ _PROGRAM = 1 << 61  # the part of the program's constants
 class Loaded:
     """Facts in ids, with duplicates, and metadata about how they were read."""
 
-    facts: DataFrame  # relation, arg0, arg1, …
-    numbered: encode.Numbered
+    encoded: Encoded
     rows: Mapping[str, int]  # by relation, with duplicates
     arities: Mapping[str, int]
     width: int  # arguments of the widest relation, at least 3
-    constants: Mapping[Constant, int]  # ids of the program's constants
     prefixes: Mapping[str, str] = field(default_factory=dict)
     skipped: int = 0
     samples: tuple[Skipped, ...] = ()
     notices: Notices = field(default_factory=Notices)
 
     @property
+    def facts(self) -> DataFrame:
+        """The facts: relation, arg0, arg1, …"""
+        return self.encoded.facts
+
+    @property
+    def numbered(self) -> encode.Numbered:
+        """The new terms."""
+        return self.encoded.numbered
+
+    @property
+    def constants(self) -> Mapping[Constant, int]:
+        """The ids of the program's constants."""
+        return self.encoded.constants
+
+    @property
     def terms(self) -> DataFrame:
         """The new terms: id, term, hash."""
         return self.numbered.terms(hashes)
-
-    def repeated(self, facts: Iterable[Atom]) -> list[Atom]:
-        """Select facts over constants of the program that were read more than once."""
-        wanted: dict[tuple[object, ...], Atom] = {}
-        for fact in facts:
-            name = TRIPLES_NAME if fact.relation == TRIPLE else fact.relation
-            wanted[name, *(self.constants[term] for term in fact.constants())] = fact
-        if not wanted:
-            return []
-        # One filter by the ids in each column, which few other rows pass.
-        columns = [*zip_longest(*wanted, fillvalue=None)]
-        names = self.facts.columns[: len(columns)]
-        frame = self.facts.select(*names)
-        for name, values in zip(names, columns, strict=True):
-            known = [value for value in dict.fromkeys(values) if value is not None]
-            condition = frame[name].isin(known)
-            frame = frame.where(condition | frame[name].isNull() if None in values else condition)
-        counts = Counter(tuple(v for v in row if v is not None) for row in frame.collect())
-        return [fact for row, fact in wanted.items() if counts[row] > 1]
 
 
 def load(
@@ -93,51 +88,50 @@ def load(
     """Read inserted and deleted sources, and assign ids to their terms and the program's.
 
     Known terms have the ids of the terms table, new ones follow from its next id: `known` holds
-    both. The names of relations of deleted facts are prefixed by `DELETION_MARK`.
+    both. The names of relations of deleted facts are prefixed by `DELETION_MARK`. Small sources of
+    an update are read on the driver.
     """
-    session, stages, frames = operation.session, operation.stages, operation.frames
+    session, stages = operation.session, operation.stages
     inserted, deleted = inputs
     read = sum(part.bytes for part in inputs if part is not None)
     buckets = min(_MAX_BUCKETS, max(operation.cores, read // _BUCKET_BYTES))
     blocks = parse.Blocks(reader, hashes, buckets)
+    sources = [(inserted, blocks, 0)]
+    if deleted is not None:
+        # Labels are kept, so that blank nodes can be deleted by the labels the store shows.
+        as_shown = replace(reader, keep_labels=True)
+        sources.append((deleted, parse.Blocks(as_shown, hashes, buckets, DELETION_MARK), _DELETED))
     own = part_of_program(program)
-    parts = [parse.parse_here(session, own, blocks, _PROGRAM)]
+    here = known is not None and all(source.is_small for source, _, _ in sources)
     with stages.stage("parse") as stage, explain_failures("parse"):
-        parts += _parsed(session, inserted, blocks, 0)
-        if deleted is not None:
-            # Labels are kept, so that blank nodes can be deleted by the labels the store shows.
-            deletions = parse.Blocks(
-                replace(reader, keep_labels=True), hashes, buckets, DELETION_MARK
-            )
-            parts += _parsed(session, deleted, deletions, _DELETED)
-        parsed = frames.persist(reduce(DataFrame.union, parts))
-        reports = _reports(parsed)
+        found: Any
+        if here:
+            found = [*blocks.of(own, _PROGRAM, [], time.perf_counter())]
+            found += [one for source in sources for one in _parsed_here(*source)]
+            reports = _reports(found)
+        else:
+            parts = [parse.parse_here(session, own, blocks, _PROGRAM)]
+            parts += [part for source in sources for part in _parsed(session, *source)]
+            found = operation.frames.persist(reduce(DataFrame.union, parts))
+            reports = _reports(found.where(f"kind = {REPORT}").toArrow().to_batches())
         _refuse_errors(reports)
         _measure(stage, reports, read)
     arities = _arities(reports)
     width = max([WIDTH, *arities.values(), *program.arities.values()])
+    encoding = Encoding(operation, program, own.terms, _PROGRAM, buckets, width, known)
     with stages.stage("encode") as stage, explain_failures("encode"):
-        known_terms = None
-        if known is not None:
-            few = sum(report["terms"] for report in reports) <= _BROADCAST_TERMS_LIMIT
-            known_terms = encode.known_terms(known[0], parsed, buckets, few=few)
-        first = 0 if known is None else known[1]
-        numbered = encode.number(parsed, buckets, first, known_terms, frames)
-        facts = frames.persist(encode.translate(parsed, numbered, len(reports), width))
-        stage.rows = facts.count()
-        stage.skew = skew([*numbered.sizes.values()])
-    ids = encode.codes_of(numbered, _PROGRAM).tolist()
+        encoded = encoding.here(found) if here else encoding.in_tasks(found, reports)
+        stage.rows = sum(_rows(reports).values())
+        stage.skew = skew([*encoded.numbered.sizes.values()])
     skipped, samples = _skipped(reports)
     prefixes: dict[str, str] = dict(inserted.prefixes)
     for report in reports:
         prefixes = {**report["prefixes"], **prefixes}
     return Loaded(
-        facts,
-        numbered,
+        encoded,
         _rows(reports),
         arities,
         width,
-        dict(zip(map(term_of, own.terms.to_pylist()), ids, strict=True)),
         prefixes,
         skipped,
         samples,
@@ -167,10 +161,20 @@ def _parsed(
     return found
 
 
-def _reports(parsed: DataFrame) -> list[dict[str, Any]]:
-    """Collect the reports of tasks, in the order of the sources."""
-    rows = parsed.where(f"kind = {REPORT}").select("payload").collect()
-    found = [pickle.loads(row[0]) for row in rows]
+def _parsed_here(inputs: Inputs, blocks: parse.Blocks, first: int) -> Iterator[pa.RecordBatch]:
+    """Parse small sources on the driver, with the numbers that `_parsed` gives their parts."""
+    numbers = numbered_from(first, _SOURCES)
+    if inputs.groups:
+        yield from parse.blocks_of_files(inputs.groups, blocks, next(numbers))
+    for part in inputs.parts:
+        yield from blocks.of(part, next(numbers), [], time.perf_counter())
+
+
+def _reports(parsed: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """Read the reports among blocks, in the order of the sources."""
+    found = [
+        pickle.loads(data) for _, kind, _, _, data in blocks_of(iter(parsed)) if kind == REPORT
+    ]
     return sorted(found, key=lambda report: int(report["part"]))
 
 

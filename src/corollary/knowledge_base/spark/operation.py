@@ -31,6 +31,8 @@ from corollary.lang.program import Program
 from corollary.store import Snapshot, Writer
 from corollary.store.term_hash import hashes
 
+_NOTHING: Mapping[int, str] = {}
+
 
 @dataclass(frozen=True, eq=False)
 class Operation:
@@ -102,11 +104,16 @@ class Operation:
         files = writer.store.snapshot(writer.base.version).term_files()
         if count := loaded.numbered.count:
             with self.stages.stage("terms") as stage, explain_failures("writing terms"):
-                written = write(loaded.terms, table.folder, writer.id, rows=count)
-                writer.add_term_files([file.name for file in written])
                 stage.rows = count
-                stage.bytes = sum(file.bytes for file in written)
-                files = [*files, *(table.folder / file.name for file in written)]
+                if loaded.encoded.table is not None:
+                    file = writer.add_terms(loaded.numbered.texts)
+                    stage.bytes, names = file.size, [file.path]
+                else:
+                    written = write(loaded.terms, table.folder, writer.id, rows=count)
+                    names = [file.name for file in written]
+                    writer.add_term_files(names)
+                    stage.bytes = sum(file.bytes for file in written)
+                files = [*files, *(table.folder / name for name in names)]
         return read_files(self.session, files, stored.TERM_COLUMNS)
 
 
@@ -123,17 +130,26 @@ def current_facts(session: SparkSession, snapshot: Snapshot) -> DataFrame:
 
 
 def partial_dictionary(
-    terms: DataFrame, constants: Mapping[Any, int], count: int
+    terms: DataFrame, constants: Mapping[Any, int], count: int, texts: Mapping[int, str] = _NOTHING
 ) -> PartialDictionary:
-    """Create a dictionary of `count` terms that looks up all but `constants` in the terms table."""
+    """Create a dictionary of `count` terms that looks up others than these in the terms table."""
 
     def look_up(texts: list[str]) -> list[int | None]:
         wanted = hashes(pa.array(texts, pa.large_string())).to_pylist()
         found = stored.ids_of(terms, texts, wanted)
         return [found.get(text) for text in texts]
 
-    return PartialDictionary(
+    dictionary = PartialDictionary(
         constants, count, fetch=lambda ids: stored.texts_of(terms, ids), look_up=look_up
+    )
+    dictionary.keep(texts)
+    return dictionary
+
+
+def dictionary_of(terms: DataFrame, loaded: Loaded) -> PartialDictionary:
+    """Create the dictionary of a load; `terms` includes its new terms."""
+    return partial_dictionary(
+        terms, loaded.constants, loaded.numbered.next_id, loaded.encoded.texts
     )
 
 

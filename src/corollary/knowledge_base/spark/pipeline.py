@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from corollary.knowledge_base.spark.load import Loaded
 from corollary.knowledge_base.spark.operation import (
     Operation,
     add_new_terms,
-    partial_dictionary,
+    dictionary_of,
 )
 from corollary.knowledge_base.spark.options import Options
 from corollary.knowledge_base.spark.parts import RELATION, cells
@@ -47,19 +48,27 @@ from corollary.store.commits import Count
 from corollary.store.marker import remove_store
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What a store holds: its mode, its treatment of equality, and patterns of hybrid stores."""
+
+    mode: str = "materialized"
+    equality: str = "rules"
+    materialize: Sequence[str] = ()
+
+
 def build(
     path: StorePath,
     sources: Any,
     rules: Rules | Iterable[Rules],
-    mode: str,
-    patterns: Sequence[str],
+    kind: Kind,
     partitions: int | None,
     options: Options,
 ) -> Built:
     """See `corollary.knowledge_base.spark.build`."""
     if isinstance(path, Path):
         address(path)  # fails early if Spark cannot write there
-    check_mode(mode, "rules", patterns)
+    check_mode(kind.mode, kind.equality, kind.materialize)
     program = read_rules(rules)
     with Operation.begin(options, f"build {path}") as operation, operation.frames:
         inputs = operation.gather(sources, program.arities)
@@ -67,9 +76,9 @@ def build(
         if len(inputs.program):
             program = program | inputs.program
         prematerialized = [
-            read_pattern(text, program.arities, program.prefixes) for text in patterns
+            read_pattern(text, program.arities, program.prefixes) for text in kind.materialize
         ]
-        with _create_store(path, mode) as store:
+        with _create_store(path, kind) as store:
             writer = store.writer()
             loaded = operation.load(inputs, program, arities=program.arities)
             writer.reserve(loaded.width)
@@ -79,15 +88,24 @@ def build(
                 gathering(loaded.notices),
                 explain_failures("materialize"),
             ):
-                how = {"mode": mode, "patterns": prematerialized, "partitions": partitions}
-                done, dictionary = _materialize(operation, loaded, program, terms, **how)
+                done, dictionary = _materialize(
+                    operation,
+                    loaded,
+                    program,
+                    terms,
+                    mode=kind.mode,
+                    equality=kind.equality,
+                    patterns=prematerialized,
+                    partitions=partitions,
+                )
                 stage.rows, stage.rounds = done.count, len(done.rounds)
                 stage.skew = max((report.skew for report in done.rounds), default=1.0)
             with operation.stages.stage("commit") as stage, explain_failures("commit"):
-                asserted = loaded.repeated(program.axioms)
+                asserted = loaded.encoded.repeated
                 add_new_terms(writer, dictionary)
                 counts = _write(writer, loaded, done, stage, operation.cores)
-                chunks.save(done.engine.run, writer, done.reasoner)
+                if kind.equality == "rules":
+                    chunks.save(done.engine.run, writer, done.reasoner)
             widths = {**program.arities, **loaded.arities}
             statistics = Statistics(
                 {name: Count(widths.get(name, 3), *n) for name, n in counts.items()},
@@ -104,7 +122,8 @@ def build(
                 asserted=axiom_texts(asserted),
                 prefixes={**loaded.prefixes, **program.prefixes},
                 statistics=statistics,
-                mode=mode,
+                mode=kind.mode,
+                equality=kind.equality,
                 materialize=[Printer().atom(pattern) for pattern in prematerialized],
                 kind="build",
                 message=options.message or "",
@@ -179,7 +198,7 @@ def _materialize(
     **options: Any,
 ) -> tuple[distributed.Materialized, PartialDictionary]:
     """Materialize facts; also return the dictionary."""
-    dictionary = partial_dictionary(terms, loaded.constants, loaded.numbered.next_id)
+    dictionary = dictionary_of(terms, loaded)
     done = distributed.materialize(
         loaded.facts,
         program.without_facts(),
@@ -226,10 +245,10 @@ def _write(
 
 
 @contextmanager
-def _create_store(path: StorePath, mode: str) -> Iterator[Store]:
+def _create_store(path: StorePath, kind: Kind) -> Iterator[Store]:
     """Create a store, and remove it if the block fails.
 
-    An existing empty store, such as an interrupted build leaves, is reused.
+    An existing empty store of this kind, such as an interrupted build leaves, is reused.
     """
     if is_empty(path):
         store = Store.open(path)
@@ -237,7 +256,7 @@ def _create_store(path: StorePath, mode: str) -> Iterator[Store]:
         yield store
         return
     there = path.is_dir()
-    store = Store.create(path, mode=mode)
+    store = Store.create(path, mode=kind.mode, equality=kind.equality)
     try:
         yield store
     except BaseException:

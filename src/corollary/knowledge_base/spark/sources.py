@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from corollary.core.dictionary import Dictionary
 from corollary.core.inputs import is_compressed
 from corollary.core.tables import encode, joined
+from corollary.engines.spark.tuning import tuning
 from corollary.errors import UNREADABLE, InvalidInput
 from corollary.files.facts import is_table, read_input
 from corollary.knowledge_base.data import DataReader, paths_of
@@ -22,6 +23,7 @@ from corollary.rdf.splits import LINES, Part, Split, splits_of
 from corollary.reasoning.engines import table_ids
 
 MIN_TASK_BYTES, MAX_TASK_BYTES = 4 << 20, 64 << 20  # minimum and maximum bytes that a task reads
+_INFLATED = 8  # bytes of text per byte of a compressed file
 _TASKS = 4  # tasks per core, so that no core idles during the last task
 
 
@@ -37,6 +39,17 @@ class Inputs:
     program: Program = field(default_factory=Program)  # the rules of .dl files
     prefixes: dict[str, str] = field(default_factory=dict)
     bytes: int = 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the driver can read the sources in less time than a job takes."""
+        if self.lines or self.documents or self.frames:
+            return False
+        paths = {split.path for group in self.groups for split in group}
+        held = sum(part.terms.nbytes + _fact_bytes(part) for part in self.parts)
+        packed = any(is_compressed(Path(path)) for path in paths)
+        size = self.bytes * (_INFLATED if packed else 1) + held
+        return bool(size <= tuning.driver_input_bytes_limit)
 
 
 @dataclass(frozen=True)
@@ -169,7 +182,7 @@ def _packed(
     for split in splits:
         own = sizes[Path(split.path)] if split.end is None else split.end - split.start
         if is_compressed(Path(split.path)):
-            own *= 8
+            own *= _INFLATED
         if group and size + own > wanted:
             yield group
             group, size = [], 0
@@ -177,6 +190,10 @@ def _packed(
         size += own
     if group:
         yield group
+
+
+def _fact_bytes(part: Part) -> int:
+    return sum(column.nbytes for columns in part.facts.values() for column in columns)
 
 
 def _scopes(prefix: str) -> Iterator[str]:

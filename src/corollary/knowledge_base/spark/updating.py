@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from corollary.algorithms.reasoner import Reasoner
 from corollary.core.changes import Changes
 from corollary.core.notices import gathering
@@ -32,7 +36,7 @@ from corollary.knowledge_base.spark.operation import (
     Operation,
     add_new_terms,
     current_facts,
-    partial_dictionary,
+    dictionary_of,
     term_table,
 )
 from corollary.knowledge_base.spark.options import Options
@@ -94,14 +98,13 @@ def update(path: StorePath, request: Request, options: Options) -> Built:
     """See `corollary.knowledge_base.spark.update`."""
     store = Store.open(path)
     snapshot = store.snapshot()
-    _refuse(snapshot)
     with Operation.begin(options, f"update {path}") as operation, operation.frames:
         writer = store.writer(snapshot.version)
         rules, loaded = _load(operation, snapshot, writer, request)
         program = rules.after
         writer.reserve(loaded.width)
         terms = operation.add_terms(writer, loaded)
-        dictionary = partial_dictionary(terms, loaded.constants, loaded.numbered.next_id)
+        dictionary = dictionary_of(terms, loaded)
         engine = SparkEngine(
             dictionary, ColumnarEngine, operation.session, terms=terms, **operation.engine_options()
         )
@@ -115,7 +118,8 @@ def update(path: StorePath, request: Request, options: Options) -> Built:
         with operation.stages.stage("commit") as stage, explain_failures("commit"):
             add_new_terms(writer, dictionary)
             stage.rows = _write(writer, done.difference, engine, loaded.constants[TYPE])
-            chunks.save(engine.run, writer, done.reasoner)
+            if snapshot.commit.equality == "rules":
+                chunks.save(engine.run, writer, done.reasoner)
             counts = counted(
                 snapshot.statistics.relations, done.difference, _widths(loaded, program)
             )
@@ -214,7 +218,13 @@ def _reasoner(
         found = (*engine.read_stored(rows, snapshot.statistics.relations), None)
     explicit, known, complete = found
     reasoner = spark_reasoner(
-        program, explicit, engine, algorithm=algorithm, known=known, complete=complete
+        program,
+        explicit,
+        engine,
+        equality=snapshot.commit.equality,
+        algorithm=algorithm,
+        known=known,
+        complete=complete,
     )
     return reasoner, explicit
 
@@ -234,10 +244,26 @@ def _read_changes(engine: SparkEngine, loaded: Loaded, *, deleted: bool) -> Spar
     }
     if not sum(rows.values()):
         return engine.facts({})
+    if (table := loaded.encoded.table) is not None:
+        return engine.read_rows(_select_rows(table, deleted=deleted), _names(rows))
     frame = _select(loaded.facts, deleted=deleted)
     if sum(rows.values()) > _COLLECTED_FACTS_LIMIT:
         return engine.read(frame)
-    return engine.read_few(frame, [name.removeprefix(DELETION_MARK) for name in rows])
+    return engine.read_few(frame, _names(rows))
+
+
+def _names(rows: Iterable[str]) -> list[str]:
+    return [name.removeprefix(DELETION_MARK) for name in rows]
+
+
+def _select_rows(facts: pa.Table, *, deleted: bool) -> pa.Table:
+    """Select the inserted or the deleted facts on the driver."""
+    marked = pc.starts_with(facts.column("relation"), DELETION_MARK)
+    if not deleted:
+        return facts.filter(pc.invert(marked))
+    chosen = facts.filter(marked)
+    names = pc.utf8_slice_codeunits(chosen.column("relation"), len(DELETION_MARK))
+    return chosen.set_column(0, "relation", names)
 
 
 def _select(facts: DataFrame, *, deleted: bool) -> DataFrame:
@@ -257,6 +283,8 @@ def _write(
     parts = [part for part in difference.parts() if len(part[2])]
     if not parts:
         return 0
+    if all(part.base is None for _, _, part in parts):
+        return _write_here(writer, parts, engine)
     facts, changes = [], []
     for change, explicit, part in parts:
         frame = engine.frame(part).selectExpr("*", f"{str(explicit).lower()} AS explicit")
@@ -279,6 +307,23 @@ def _write(
     return rows
 
 
+def _write_here(
+    writer: Writer, parts: Iterable[tuple[str, bool, SparkFacts]], engine: SparkEngine
+) -> int:
+    """Write the rows of facts and of changes that the driver has; return their number."""
+    facts, changes, count = [], [], 0
+    for change, explicit, part in parts:
+        rows = engine.table(part, width=writer.width)
+        count += rows.num_rows
+        rows = rows.append_column("explicit", pa.array(np.full(rows.num_rows, explicit)))
+        deleted = pa.array(np.full(rows.num_rows, change == DELETED))
+        facts.append(rows.append_column("deleted", deleted))
+        changes.append(rows.append_column("change", pa.array([change] * rows.num_rows)))
+    writer.add_facts(pa.concat_tables(facts))
+    writer.add_changes(pa.concat_tables(changes))
+    return count
+
+
 def _widths(loaded: Loaded, program: Program) -> Callable[[Predicate, Any], int]:
     """Return a function from predicates to arities."""
 
@@ -291,13 +336,3 @@ def _widths(loaded: Loaded, program: Program) -> Callable[[Predicate, Any], int]
 
 def _statements(program: Program) -> tuple[Rule, ...]:
     return (*program.rules, *program.constraints)
-
-
-def _refuse(snapshot: Snapshot) -> None:
-    if snapshot.commit.equality != "rules":
-        raise InvalidInput(
-            "E547",
-            "Spark does not update stores with representatives of equal terms",
-            "update it with --engine columnar",
-            file=str(snapshot.store.path),
-        )
