@@ -31,7 +31,7 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
     from corollary.store.places import store_path
 
     Store.open(store_path(settings.store, settings.storage_options))  # raises if there is none
-    listener = _listen(settings)
+    listener = listen(settings)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(f"serving {settings.store} at http://{shown}:{port}/", file=sys.stderr, flush=True)
@@ -85,9 +85,11 @@ class _Forward(logging.Handler):
         self._log.write("server", level=record.levelname.lower(), message=record.getMessage())
 
 
-def _listen(settings: Settings) -> socket.socket:
+def listen(settings: Settings) -> socket.socket:
+    """Open the socket of a service."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family)
+    # asyncio turns off Nagle's delay (40 ms a response) for sockets that name their protocol.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
