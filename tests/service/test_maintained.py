@@ -127,15 +127,10 @@ def replay(folder: Path, seed: int, commits: int) -> int:
     return seen
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_maintained_answers_equal_asked_ones(tmp_path: Path, seed: int) -> None:
-    assert replay(tmp_path, seed, commits=3)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(2, 14))
-def test_maintained_answers_equal_asked_ones_often(tmp_path: Path, seed: int) -> None:
-    assert replay(tmp_path, seed, commits=12)
+@pytest.mark.parametrize("seed", range(12))
+def test_maintained_answers_equal_asked_ones(tmp_path: Path, seed: int) -> None:
+    assert replay(tmp_path, seed, commits=10)
 
 
 @pytest.mark.parametrize("query", REFUSED)

@@ -15,6 +15,7 @@ import uvicorn
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.service.app import Application
 from corollary.service.logs import Log
+from corollary.service.protocol import Protocol, disconnect_stalled
 from corollary.service.service import Service
 from corollary.service.settings import Settings
 
@@ -50,7 +51,7 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=_GRACE,
         h11_max_incomplete_event_size=_HEADER_BYTES,
-        http="h11",
+        http=Protocol,
         proxy_headers=False,
     )
     asyncio.run(_Server(config, service).serve(sockets=[listener]))
@@ -92,6 +93,7 @@ def listen(settings: Settings) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        disconnect_stalled(listener)
         listener.bind((settings.host, settings.port))
         listener.listen(1024)
     except OSError as error:
