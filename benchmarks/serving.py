@@ -15,13 +15,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import corollary as co
 from benchmarks.load import Connection, Failed, Load, clients, memory
 from benchmarks.report import Benchmark, Options, Row
 from benchmarks.views import Column, View
+from corollary.query.results import Solutions
 from corollary.query.write import encoded
 
 _CLIENTS = 50
@@ -31,6 +31,7 @@ _ROUNDS = 400  # of each question
 _MOST_OVERHEAD = 0.003  # seconds
 _MOST_RATIO = 5  # of the quantiles of many clients and one
 _MEMORY_GROWTH = 1.5
+_KILLS = 5
 
 _UB = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 _PREFIX = f"PREFIX ub: <{_UB}> PREFIX : <urn:bench:> "
@@ -58,14 +59,12 @@ def run(options: Options) -> Iterator[Row]:
         yield from _load(store, seconds)
         with _serving(store) as server:
             yield asyncio.run(_subscribers(server))
-        yield asyncio.run(_killed(store))
+        yield _killed(store)
 
 
 def _store(folder: Path) -> Path:
     store, extra = folder / "store", folder / "extra.nt"
-    extra.write_text(f"{_AXIOM} .\n<urn:bench:left> <urn:bench:marker> 0 .\n".replace(" 0 ", _int(0)))
-    with extra.open("a") as file:
-        file.write(f"<urn:bench:right> <urn:bench:marker>{_int(0)}.\n")
+    extra.write_text(f"{_AXIOM} .\n")
     command = [sys.executable, "-m", "corollary.cli.main"]
     for words in (
         ["generate", "lubm", "--scale", "1", "--out", "lubm"],
@@ -73,10 +72,6 @@ def _store(folder: Path) -> Path:
     ):
         subprocess.run([*command, *words], cwd=folder, check=True, capture_output=True)
     return store
-
-
-def _int(number: int) -> str:
-    return f' "{number}"^^<http://www.w3.org/2001/XMLSchema#integer> '
 
 
 @contextlib.contextmanager
@@ -194,9 +189,7 @@ def _load(store: Path, seconds: int) -> Iterator[Row]:
         yield row
 
 
-async def _together(
-    server: Server, number: int, seconds: int
-) -> tuple[Load, list[int], list[int]]:
+async def _together(server: Server, number: int, seconds: int) -> tuple[Load, list[int], list[int]]:
     used: list[int] = []
     versions: list[int] = []
 
@@ -285,7 +278,7 @@ async def _subscribers(server: Server) -> Row:
         sent[version] = time.perf_counter()
         versions.append(version)
         await asyncio.sleep(1)
-    done, pending = await asyncio.wait(receivers, timeout=60)
+    _, pending = await asyncio.wait(receivers, timeout=60)
     for task in pending:
         task.cancel()
     extra = await _extra(connections)
@@ -315,32 +308,37 @@ async def _extra(connections: list[Connection]) -> int:
 # -- a kill ----------------------------------------------------------------------------------------
 
 
-async def _killed(store: Path) -> Row:
+def _killed(store: Path) -> Row:
     """Kill the server in the middle of commits; none that was answered is lost."""
     answered: list[int] = []
-    kills = 5
-    lost = 0
-    for turn in range(kills):
-        with _serving_later(store) as server:
-            connection = Connection(server.url)
-            await connection.open()
-            kill = asyncio.get_running_loop().call_later(1 + 0.037 * turn, server.process.kill)
-            with contextlib.suppress(Failed, OSError, EOFError):
-                for number in itertools.count(1000 * turn):
-                    text = f"INSERT DATA {{ <urn:bench:kill> <urn:bench:n> {number} }}"
-                    await connection.ask("/sparql", text.encode(), "application/sparql-update")
-                    answered.append(number)
-            kill.cancel()
-        found = co.KnowledgeBase.open(store).query("SELECT ?n { <urn:bench:kill> <urn:bench:n> ?n }")
-        kept = {int(value) for value in found.to_pandas(native=True)["n"]}
-        lost += len({*answered} - kept)
+    for turn in range(_KILLS):
+        with _serving(store) as server:
+            answered += asyncio.run(_until_killed(server, turn))
+    found = co.KnowledgeBase.open(store).query("SELECT ?n { <urn:bench:kill> <urn:bench:n> ?n }")
+    assert isinstance(found, Solutions), "SELECT returns solutions"
+    kept = {*found.to_pandas(native=True)["n"]}
+    lost = len({*answered} - kept)
     return {
         "case": "killed",
-        "kills": kills,
+        "kills": _KILLS,
         "answered": len(answered),
         "lost": lost,
         "correct": bool(answered) and not lost,
     }
+
+
+async def _until_killed(server: Server, turn: int) -> list[int]:
+    """Commit numbers until the server is killed; returns those that were answered."""
+    answered: list[int] = []
+    connection = Connection(server.url)
+    await connection.open()
+    asyncio.get_running_loop().call_later(1 + 0.037 * turn, server.process.kill)
+    with contextlib.suppress(Failed, OSError, EOFError):
+        for number in itertools.count(10_000 * turn):
+            text = f"INSERT DATA {{ <urn:bench:kill> <urn:bench:n> {number} }}"
+            await connection.ask("/sparql", text.encode(), "application/sparql-update")
+            answered.append(number)
+    return answered
 
 
 def _raise_files() -> None:
@@ -349,3 +347,59 @@ def _raise_files() -> None:
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+BENCHMARK = Benchmark(
+    "serve",
+    "the service: price of a request, load with commits, subscribers, kills",
+    unit="seconds of load",
+    scales=(180,),
+    small=(5,),
+    run=run,
+    views=(
+        View(
+            "A request and the same question in process, medians",
+            (
+                "query",
+                Column("in_process_seconds", "in process: ms", 1e3),
+                Column("request_seconds", "request: ms", 1e3),
+                Column("overhead_seconds", "more: ms", 1e3),
+                "correct",
+            ),
+            where=(("case", "request"),),
+        ),
+        View(
+            "Clients that each send one query a second while another commits every second",
+            (
+                "clients",
+                "requests",
+                "commits",
+                "errors",
+                Column("mixed", "mixed versions"),
+                Column("median_seconds", "median: ms", 1e3),
+                Column("p99_seconds", "p99: ms", 1e3),
+                Column("ratio", "p99, × one client"),
+                Column("memory_bytes", "first third: MB", 1e-6),
+                Column("memory_most_bytes", "most: MB", 1e-6),
+            ),
+            where=(("case", "load"),),
+        ),
+        View(
+            "Subscribers that each receive every commit",
+            (
+                "subscribers",
+                "commits",
+                "events",
+                Column("delay_p50_seconds", "delay, median: ms", 1e3),
+                Column("delay_most_seconds", "delay, most: ms", 1e3),
+                "correct",
+            ),
+            where=(("case", "subscribers"),),
+        ),
+        View(
+            "Killed in the middle of commits",
+            ("kills", Column("answered", "commits answered"), "lost", "correct"),
+            where=(("case", "killed"),),
+        ),
+    ),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -36,6 +37,7 @@ def run(settings: Settings, *, quiet: bool = False) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(f"serving {settings.store} at http://{shown}:{port}/", file=sys.stderr, flush=True)
+    _raise_files()
     log = Log(quiet=quiet)
     _forward_warnings(log)
     service = Service(settings, log)
@@ -68,6 +70,13 @@ def refuse_public(settings: Settings) -> None:
             f"without tokens, the service listens on this machine only, not on {settings.host}",
             "name a file of tokens: --tokens FILE",
         )
+
+
+def _raise_files() -> None:
+    """Allow as many open files as the system does: each connection needs one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _forward_warnings(log: Log) -> None:
