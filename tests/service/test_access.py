@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from corollary.errors import InvalidInput, Source
 from corollary.service import access
-from corollary.service.server import refuse_public
+from corollary.service.server import listen, refuse_public
 from corollary.service.settings import Settings
 from corollary.service.tokens import Identity, Tokens
 from tests.service.servers import EMPLOYEES, Server, error_of, serving
@@ -168,6 +170,25 @@ def test_public_addresses_need_tokens() -> None:
             refuse_public(Settings("s", host=host, open=True))
         assert caught.value.code == "E611"
     refuse_public(Settings("s", host="::1"))
+
+
+def test_answers_are_sent_without_delay() -> None:
+    """Else Nagle's algorithm holds the body back until the headers are acknowledged: 40 ms."""
+
+    async def accepted() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accepting = writer.get_extra_info("socket")
+            found.set_result(accepting.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with contextlib.closing(listen(Settings("s", port=0))) as listener:
+            async with await asyncio.start_server(connected, sock=listener):
+                with socket.create_connection(listener.getsockname()):
+                    return await found
+
+    assert asyncio.run(accepted())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.servers import Server, build, serving
+from tests.cli.calls import call
+from tests.service.servers import Server, serving
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "corollary" / "service" / "static"
@@ -65,21 +66,27 @@ def test_the_built_files_are_those_of_the_sources(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def zoo(tmp_path: Path) -> Iterator[Server]:
-    with serving(build(tmp_path), "--open") as server:
+def lubm(tmp_path: Path) -> Iterator[Server]:
+    """A server of LUBM(1)."""
+    data, store = tmp_path / "lubm", tmp_path / "store"
+    build = ["build", store, data, "--rules", "owl-rl", "--engine", "columnar", "--quiet"]
+    for command in (["generate", "lubm", "--scale", "1", "--out", data, "--quiet"], build):
+        done = call(*command)
+        assert done.returncode == 0, done.stderr
+    with serving(store, "--open") as server:
         yield server
 
 
 @pytest.mark.long
 @browser_test
-def test_six_views_in_a_browser(zoo: Server) -> None:
+def test_six_views_in_a_browser(lubm: Server) -> None:
     """In a process of its own: Playwright's event loop gets in the way of other tests."""
     pytest.importorskip("playwright.sync_api")
     command = [
         sys.executable,
         "-m",
         "tests.service.walk",
-        zoo.url,
+        lubm.url,
         str(CHROMIUM),
         SCREENSHOTS or "-",
     ]

@@ -1,10 +1,10 @@
 // Ask: a query, and its answer as a table, a graph or a download.
 
-import { get, post, query, type Binding } from "./api";
-import { button, h, number, show } from "./dom";
-import { graphDrawing } from "./drawing";
+import { address, get, post, query, type Binding } from "./api";
+import { button, choices, h, number, show } from "./dom";
 import { editor } from "./editor";
-import { term, tripleTable, why } from "./parts";
+import { graphDrawing } from "./graph";
+import { about, badge, term, tripleTable, why, whyButton } from "./parts";
 import { fact, textOf } from "./terms";
 
 interface Results {
@@ -40,38 +40,80 @@ export function ask(): { element: HTMLElement; at(version: number): void } {
       }
       const found = (await response.json()) as Results;
       if (found.boolean !== undefined) return [head(found.boolean ? "Yes" : "No")];
-      const rows = found.results!.bindings;
-      return [head(`${number(rows.length)} rows`), downloads("SELECT"), table(found.head.vars!, rows)];
+      return solutions(found.head.vars!, found.results!.bindings, head);
     });
   }
-  function table(names: string[], rows: Record<string, Binding>[]): HTMLElement {
-    const isTriple = names.length === 3;
+  // Rows of three terms may be triples of the store: those have proofs, and can be drawn.
+  async function solutions(
+    names: string[],
+    bindings: Record<string, Binding>[],
+    head: (count: string) => HTMLElement,
+  ): Promise<Node[]> {
+    const rows = bindings
+      .slice(0, ROWS)
+      .map((row) => names.map((name) => (row[name] ? textOf(row[name]) : "")));
+    const found = names.length === 3 ? await statuses(rows) : [];
+    const triples = rows.filter((_, i) => found[i] !== undefined);
+    const first = head(bindings.length === 1 ? "1 row" : `${number(bindings.length)} rows`);
+    const shown = (): Node => table(names, rows, found, bindings.length);
+    if (!triples.length) return [first, downloads("SELECT"), shown()];
+    const drawn = (): Node => drawing(triples, found.filter((one) => one !== undefined));
+    return [first, downloads("SELECT"), choices("Show as", [["Table", shown], ["Graph", drawn]])];
+  }
+  function table(
+    names: string[],
+    rows: string[][],
+    explicit: (boolean | undefined)[],
+    total: number,
+  ): HTMLElement {
+    const proofs = explicit.some((one) => one !== undefined);
+    const line = (terms: string[], i: number): Node =>
+      h(
+        "tr",
+        {},
+        ...terms.map((text) => h("td", {}, text ? term(text) : "")),
+        proofs
+          ? h(
+              "td",
+              { class: "tail" },
+              badge(explicit[i]),
+              " ",
+              explicit[i] === undefined ? null : whyButton(fact(terms)),
+            )
+          : null,
+      );
+    const headings = names.map((name) => h("th", { scope: "col" }, name));
     return h(
       "div",
       { class: "wide" },
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, ...names.map((name) => h("th", { scope: "col" }, name)))),
-        h(
-          "tbody",
-          {},
-          ...rows.slice(0, ROWS).map((row) => {
-            const terms = names.map((name) => (row[name] ? textOf(row[name]) : ""));
-            const whole = isTriple && terms.every(Boolean);
-            return h(
-              "tr",
-              {},
-              ...terms.map((text) => h("td", {}, text ? term(text) : "")),
-              whole
-                ? h("td", {}, button("why?", () => why(fact(terms)), { class: "small" }))
-                : null,
-            );
-          }),
-        ),
+        h("thead", {}, h("tr", {}, ...headings, proofs ? h("th", {}) : null)),
+        h("tbody", {}, ...rows.map(line)),
       ),
-      rows.length > ROWS ? h("p", {}, `The first ${number(ROWS)} rows; download the others.`) : null,
+      total > ROWS ? h("p", {}, `The first ${number(ROWS)} rows; download the others.`) : null,
     );
+  }
+  // Whether triples are explicit; undefined for those that the store does not have.
+  async function statuses(rows: string[][]): Promise<(boolean | undefined)[]> {
+    const whole = rows.filter(([s, p, o]) => s && s[0] !== `"` && p.startsWith("<") && o);
+    if (!whole.length) return [];
+    const body = { triples: whole };
+    const { status } = await post<{ status: string[] }>(address("/status", { version: chosen() }), body);
+    const known = new Map(whole.map((terms, i) => [terms, status[i]]));
+    return rows.map((terms) => {
+      const found = known.get(terms) ?? "absent";
+      return found === "absent" ? undefined : found === "explicit";
+    });
+  }
+  function drawing(triples: string[][], explicit: (boolean | undefined)[]): HTMLElement {
+    const derived = new Set(triples.filter((_, i) => explicit[i] === false));
+    return graphDrawing(triples, {
+      why: (terms) => why(fact(terms)),
+      about,
+      isDerived: (terms) => derived.has(terms),
+    });
   }
   async function graph(text: string, head: (count: string) => HTMLElement): Promise<Node[]> {
     const lines = text.split("\n").filter(Boolean);
@@ -80,16 +122,17 @@ export function ask(): { element: HTMLElement; at(version: number): void } {
       return [subject, predicate, line.slice(subject.length + predicate.length + 2, -2)];
     });
     const shown = triples.slice(0, ROWS);
-    const { status } = await post<{ status: string[] }>("/status", { triples: shown });
-    const rows = shown.map((terms, i) => ({
-      terms,
-      explicit: status[i] === "absent" ? undefined : status[i] === "explicit",
-    }));
+    const explicit = await statuses(shown);
+    const rows = shown.map((terms, i) => ({ terms, explicit: explicit[i] }));
+    const first = head(triples.length === 1 ? "1 triple" : `${number(triples.length)} triples`);
+    if (!triples.length) return [first];
     return [
-      head(`${number(triples.length)} triples`),
+      first,
       downloads("GRAPH"),
-      graphDrawing(shown, (terms) => why(fact(terms))),
-      tripleTable(rows),
+      choices("Show as", [
+        ["Graph", () => drawing(shown, explicit)],
+        ["Table", () => tripleTable(rows)],
+      ]),
     ];
   }
   function downloads(kind: keyof typeof DOWNLOADS): HTMLElement {
@@ -103,7 +146,7 @@ export function ask(): { element: HTMLElement; at(version: number): void } {
     return h(
       "p",
       { class: "actions" },
-      "Download: ",
+      h("span", { class: "note" }, "Download"),
       ...entries.map(([name, media]) => button(name, () => save(name, media), { class: "small" })),
     );
   }

@@ -67,3 +67,50 @@ export function problem(error: unknown): HTMLElement {
     hint ? h("p", {}, hint) : null,
   );
 }
+
+const measure = document.createElement("canvas").getContext("2d");
+
+// Cut a text in the middle so that it is not wider than some pixels.
+export function fit(text: string, width: number, size: number, weight = 400): string {
+  if (!measure) return text;
+  measure.font = `${weight} ${size}px system-ui, sans-serif`;
+  if (measure.measureText(text).width <= width) return text;
+  let [least, most] = [0, text.length];
+  while (least < most) {
+    const kept = Math.ceil((least + most) / 2);
+    if (measure.measureText(middle(text, kept)).width <= width) least = kept;
+    else most = kept - 1;
+  }
+  return middle(text, least);
+}
+
+// The width of a text in pixels.
+export function widthOf(text: string, size: number): number {
+  if (!measure) return text.length * size * 0.6;
+  measure.font = `${size}px system-ui, sans-serif`;
+  return measure.measureText(text).width;
+}
+
+function middle(text: string, kept: number): string {
+  const start = Math.floor(kept * 0.35);
+  return `${text.slice(0, start)}…${text.slice(text.length - (kept - start))}`;
+}
+
+// Choose between several contents of one place.
+export function choices(label: string, options: [string, () => Node][], first = 0): HTMLElement {
+  const place = h("div");
+  const buttons = options.map(([name], i) => button(name, () => choose(i)));
+  const choose = (chosen: number): void => {
+    buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(i === chosen)));
+    place.replaceChildren(options[chosen][1]());
+  };
+  choose(first);
+  return h("div", {}, h("div", { class: "choices", role: "group", "aria-label": label }, ...buttons), place);
+}
+
+// Show details that may be below the screen of a phone.
+export function reveal(place: Element): void {
+  if (matchMedia("(max-width: 60rem)").matches) {
+    place.scrollIntoView({ behavior: "smooth", block: "start" });
+  }
+}

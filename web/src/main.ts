@@ -4,7 +4,7 @@ import { get, setToken, type Entry, type Info } from "./api";
 import { ask } from "./ask";
 import { button, h, number, problem } from "./dom";
 import { setVocabulary } from "./editor";
-import { setPrefixes } from "./terms";
+import { setPrefixes, setVocabularyTerms } from "./terms";
 import { historyView, live, schema, whatIf, whyView } from "./views";
 import "./style.css";
 
@@ -13,14 +13,21 @@ const summary = h("p", { class: "store" });
 async function refresh(): Promise<void> {
   const info = await get<Info>("/info");
   setPrefixes(info.prefixes);
-  const facts = `${number(info.facts)} facts, ${number(info.facts - info.explicit)} derived`;
-  summary.textContent = `version ${info.version}: ${facts}, ${info.rules} rules (${info.role})`;
+  const parts = [
+    `version ${info.version}`,
+    `${number(info.facts)} facts`,
+    `${number(info.facts - info.explicit)} derived`,
+    `${number(info.rules)} rules`,
+    `you may ${{ read: "read", write: "write", admin: "do everything" }[info.role]}`,
+  ];
+  summary.replaceChildren(...parts.map((text) => h("span", {}, text)));
   document.body.dataset.role = info.role;
 }
 
 async function learn(): Promise<void> {
   const found = await get<{ classes: Entry[]; properties: Entry[] }>("/schema");
   const names = (entries: Entry[]): string[] => entries.map((one) => one.term);
+  setVocabularyTerms([...names(found.classes), ...names(found.properties)]);
   setVocabulary(names(found.classes), names(found.properties));
 }
 
@@ -54,7 +61,7 @@ function build(): void {
     asking.at(version);
     select("ask");
   });
-  const feed = live();
+  const feed = live(() => void refresh());
   const tree = schema();
   const views: Record<string, { title: string; element: HTMLElement; load?: () => void }> = {
     ask: { title: "Ask", element: asking.element },
@@ -112,7 +119,12 @@ function build(): void {
   });
   const page = document.getElementById("page")!;
   page.replaceChildren(
-    h("header", { class: "top" }, h("h1", {}, "Corollary"), summary, list),
+    h(
+      "header",
+      { class: "top" },
+      h("div", { class: "title" }, h("h1", {}, "Corollary"), summary),
+      list,
+    ),
     h("main", {}, ...names.map((name) => views[name].element)),
     dialog,
   );

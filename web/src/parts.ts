@@ -1,4 +1,4 @@
-// Parts that several views share: terms, changes, contradictions, and the panel for proofs.
+// Parts that several views share: terms, changes, contradictions, and the panel for details.
 
 import {
   get,
@@ -9,8 +9,8 @@ import {
   type Rules,
 } from "./api";
 import { button, h, number, show } from "./dom";
-import { proofDrawing } from "./drawing";
-import { fact as factOf, shorten } from "./terms";
+import { proofDrawing } from "./proof";
+import { expand, fact as factOf, isTrivial, shortFact, shorten } from "./terms";
 
 interface Facts {
   count: number;
@@ -18,6 +18,9 @@ interface Facts {
 }
 
 const panel = h("dialog", { class: "panel", "aria-label": "Details" });
+panel.addEventListener("click", (event) => {
+  if (event.target === panel) panel.close(); // beside it
+});
 
 function openPanel(title: string, work: () => Promise<Node | Node[]>): void {
   const body = h("div", { class: "body" });
@@ -31,7 +34,7 @@ function openPanel(title: string, work: () => Promise<Node | Node[]>): void {
 }
 
 export async function proof(fact: string): Promise<Node> {
-  const found = await get<{ proof: Proof; rules: Rules }>("/explain", { fact });
+  const found = await get<{ proof: Proof; rules: Rules }>("/explain", { fact: expand(fact) });
   return proofDrawing(found.proof, found.rules);
 }
 
@@ -41,7 +44,7 @@ export function why(fact: string): void {
 }
 
 export function whyButton(fact: string): HTMLButtonElement {
-  return button("why?", () => why(fact), { class: "small", "aria-label": `Why ${fact}` });
+  return button("why?", () => why(fact), { class: "small", "aria-label": `Why ${shortFact(fact)}` });
 }
 
 // A term; an IRI opens what is known about it.
@@ -50,24 +53,20 @@ export function term(text: string): HTMLElement {
   return button(shorten(text), () => about(text), { class: "term", title: text });
 }
 
-function about(iri: string): void {
+export function about(iri: string): void {
   openPanel(shorten(iri), async () => {
     const patterns = [`[${iri}, ?p, ?o]`, `[?s, ?p, ${iri}]`];
     const found = await Promise.all(
       patterns.map((pattern) => get<Facts>("/facts", { pattern, limit: 200 })),
     );
     return [
-      h("p", {}, h("code", {}, iri)),
+      h("p", { class: "note" }, h("code", {}, iri)),
       h("h3", {}, `As a subject: ${number(found[0].count)} facts`),
-      facts(found[0]),
+      tripleTable(found[0].facts),
       h("h3", {}, `As an object: ${number(found[1].count)} facts`),
-      facts(found[1]),
+      tripleTable(found[1].facts),
     ];
   });
-}
-
-function facts(found: Facts): HTMLElement {
-  return tripleTable(found.facts.map((one) => ({ terms: one.terms, explicit: one.explicit })));
 }
 
 export function badge(explicit: boolean | undefined): HTMLElement | null {
@@ -77,46 +76,68 @@ export function badge(explicit: boolean | undefined): HTMLElement | null {
 }
 
 export function tripleTable(rows: { terms: string[]; explicit?: boolean }[]): HTMLElement {
+  const kept = rows.filter(({ terms }) => !isTrivial(factOf(terms)));
+  const line = ({ terms, explicit }: { terms: string[]; explicit?: boolean }): Node =>
+    h(
+      "tr",
+      {},
+      ...terms.map((text) => h("td", {}, term(text))),
+      h("td", { class: "tail" }, badge(explicit), " ", whyButton(factOf(terms))),
+    );
   return h(
     "div",
     { class: "wide" },
-    h(
-      "table",
-      { class: "triples" },
-      h(
-        "tbody",
-        {},
-        ...rows.map(({ terms, explicit }) =>
-          h(
-            "tr",
-            {},
-            ...terms.map((text) => h("td", {}, term(text))),
-            h("td", {}, badge(explicit), " ", whyButton(factOf(terms))),
-          ),
-        ),
-      ),
-    ),
+    h("table", { class: "triples" }, h("tbody", {}, ...kept.map(line))),
+    leftOut(rows.length - kept.length),
   );
 }
 
-const SIGNS = { inserted: "+", deleted: "−", explicit: "!", derived: "~" };
+function leftOut(count: number): HTMLElement | null {
+  if (!count) return null;
+  const what = count === 1 ? "1 trivial fact is" : `${number(count)} trivial facts are`;
+  return h("p", { class: "note" }, `${what} left out, such as “everything is an owl:Thing”.`);
+}
 
+const GROUPS: [Change["change"], string, string][] = [
+  ["inserted", "+", "come"],
+  ["deleted", "−", "go"],
+  ["explicit", "!", "were derived and are explicit now"],
+  ["derived", "~", "were explicit and are only derived now"],
+];
+
+// Changes by kind, explicit ones first; what says nothing is counted only.
 export function changeList(changes: Change[], complete = true): HTMLElement {
+  const kept = changes.filter((one) => !isTrivial(one.fact));
+  const groups = GROUPS.map(([kind, sign, title]) => ({
+    kind,
+    sign,
+    title,
+    rows: kept.filter((one) => one.change === kind),
+  })).filter(({ rows }) => rows.length);
   return h(
-    "ul",
+    "div",
     { class: "changes" },
-    ...changes.map((one) =>
+    ...groups.map(({ kind, sign, title, rows }) =>
       h(
-        "li",
-        { class: one.change },
-        `${SIGNS[one.change]} `,
-        h("code", {}, one.fact),
-        " ",
-        one.explicit ? null : badge(false),
-        one.change === "deleted" ? null : whyButton(one.fact),
+        "div",
+        { class: kind },
+        groups.length > 1 ? h("h4", {}, `${number(rows.length)} ${title}`) : null,
+        h("ul", {}, ...rows.map((one) => changeLine(one, sign))),
       ),
     ),
-    complete ? null : h("li", {}, "… and more"),
+    leftOut(changes.length - kept.length),
+    complete ? null : h("p", { class: "note" }, "… and more, which /diff lists."),
+  );
+}
+
+function changeLine(one: Change, sign: string): HTMLElement {
+  return h(
+    "li",
+    {},
+    h("span", { class: "sign" }, sign),
+    h("span", { class: "fact", title: one.fact }, shortFact(one.fact)),
+    one.explicit ? null : badge(false),
+    one.change === "deleted" ? null : whyButton(one.fact),
   );
 }
 
@@ -131,21 +152,25 @@ export function contradictions(found: Inconsistency[], rules: Rules): Node[] {
   );
 }
 
+export function counts(inserted: number, deleted: number): HTMLElement {
+  return h(
+    "p",
+    { class: "counts" },
+    h("span", { class: inserted ? "up" : "none" }, `+${number(inserted)}`),
+    h("span", { class: deleted ? "down" : "none" }, `−${number(deleted)}`),
+  );
+}
+
 export function outcome(found: Outcome): Node[] {
   const rules = [
     ...found.added_rules.map((text) => `+ ${text}`),
     ...found.removed_rules.map((text) => `− ${text}`),
   ];
+  const still = found.not_deleted.map(shortFact).join(", ");
   return [
-    h(
-      "p",
-      { class: "summary" },
-      `${number(found.inserted)} facts come, ${number(found.deleted)} go.`,
-    ),
+    counts(found.inserted, found.deleted),
     ...rules.map((text) => h("pre", {}, text)),
-    found.not_deleted.length
-      ? h("p", { class: "note" }, `Still true, because it follows: ${found.not_deleted.join(", ")}`)
-      : h("span"),
+    ...(still ? [h("p", { class: "note" }, `Still true, because it follows: ${still}`)] : []),
     ...contradictions(found.contradictions ?? [], found.rules ?? {}),
     changeList(found.changes, found.complete),
   ];

@@ -13,10 +13,15 @@ import {
   type Outcome,
   type Rules,
 } from "./api";
-import { button, h, number, problem, show } from "./dom";
-import { bars, type Bar } from "./drawing";
-import { changeList, contradictions, outcome, proof, term, tripleTable } from "./parts";
-import { shorten } from "./terms";
+import { bars, type Bar } from "./charts";
+import { button, choices, h, number, problem, reveal, show } from "./dom";
+import { changeList, contradictions, counts, outcome, proof, term, tripleTable } from "./parts";
+import { expand, shorten, shortText } from "./terms";
+
+const MOST_COMMITS = 60;
+const FEW = 8; // rules that are shown at once
+const AUXILIARY = /\b_\w+\(/;
+const REFLEXIVE = "eq-ref"; // everything is the same as itself: says nothing of a class
 
 function field(label: string, rows: number, hint: string): HTMLTextAreaElement {
   return h("textarea", { "aria-label": label, placeholder: hint, rows, spellcheck: "false" });
@@ -44,7 +49,7 @@ export function whyView(): HTMLElement {
   return h(
     "section",
     {},
-    h("p", {}, "A smallest proof of a fact: each step is the instance of a rule."),
+    h("p", { class: "note" }, "A smallest proof of a fact: each step is an instance of a rule."),
     form,
     h("p", { class: "actions" }, button("Find contradictions", check)),
     place,
@@ -54,13 +59,13 @@ export function whyView(): HTMLElement {
 export function whatIf(committed: () => void): HTMLElement {
   const fields = {
     insert: field("Facts to insert", 4, ":cat a :Kitten ."),
+    add_rules: field("Rules to add", 4, "[?x, a, :Pet] :- [?x, a, :Cat] ."),
     delete: field("Facts to delete", 3, ":dog a :Puppy ."),
-    add_rules: field("Rules to add", 3, "[?x, a, :Pet] :- [?x, a, :Cat] ."),
-    remove_rules: field("Rules to remove", 2, "[?x, a, :Pet] :- [?x, a, :Dog] ."),
+    remove_rules: field("Rules to remove", 3, "[?x, a, :Pet] :- [?x, a, :Dog] ."),
   };
   const place = h("div", { "aria-live": "polite" });
   const changes = (): Record<string, string> => {
-    const texts = Object.entries(fields).map(([name, one]) => [name, one.value]);
+    const texts = Object.entries(fields).map(([name, one]) => [name, expand(one.value)]);
     return Object.fromEntries(texts.filter(([, text]) => text.trim()));
   };
   const clear = (): void => {
@@ -75,15 +80,32 @@ export function whatIf(committed: () => void): HTMLElement {
     });
   const preview = (): Promise<void> =>
     show(place, async () => {
-      const found = await post<Outcome>("/preview", changes());
-      const buttons = [button("Commit", commit, { class: "main" }), button("Drop", clear)];
-      return [h("p", { class: "actions" }, ...buttons), ...outcome(found)];
+      const body = changes();
+      const found = await post<Outcome>("/preview", body);
+      const role = document.body.dataset.role;
+      const rules = body.add_rules || body.remove_rules;
+      const may = role === "admin" || (role === "write" && !rules);
+      const title = may ? undefined : `Needs the role ${rules ? "admin" : "write"}`;
+      const buttons = [
+        button("Commit", commit, { class: "main", disabled: !may, title }),
+        button("Drop", clear),
+        title ? h("span", { class: "note" }, title) : "",
+      ];
+      return [
+        h("h3", {}, "What would follow"),
+        ...outcome(found),
+        h("p", { class: "actions sticky" }, ...buttons),
+      ];
     });
   return h(
     "section",
     { class: "what-if" },
-    h("p", {}, "Facts in Turtle, rules in the rule language. Nothing changes until you commit."),
-    ...Object.values(fields).map((one) => h("label", {}, one.getAttribute("aria-label"), one)),
+    h("p", { class: "note" }, "Facts in Turtle, rules in the rule language. Nothing changes until you commit."),
+    h(
+      "div",
+      { class: "fields" },
+      ...Object.values(fields).map((one) => h("label", {}, one.getAttribute("aria-label"), one)),
+    ),
     h("p", { class: "actions" }, button("What would follow?", preview, { class: "main" })),
     place,
   );
@@ -94,8 +116,12 @@ export function historyView(queryAt: (version: number) => void): {
   load(): void;
 } {
   const place = h("div");
-  const details = h("div", { "aria-live": "polite" });
+  const hint = h("p", { class: "note" }, "Choose a version to see its changes.");
+  const details = h("div", { class: "details", "aria-live": "polite" }, hint);
   const open = (commit: Commit): void => {
+    for (const row of place.querySelectorAll("tr")) {
+      row.classList.toggle("chosen", row.dataset.version === String(commit.version));
+    }
     void show(details, async () => {
       const values = { from: commit.version - 1, to: commit.version };
       const found =
@@ -103,13 +129,16 @@ export function historyView(queryAt: (version: number) => void): {
           ? await get<{ changes: Change[]; complete: boolean }>("/diff", values)
           : { changes: [], complete: true };
       const actions = [button("Query this version", () => queryAt(commit.version))];
-      if (commit.kind === "update") actions.push(button("Undo", () => undo(commit.version)));
+      if (commit.kind === "update" && document.body.dataset.role === "admin") {
+        actions.push(button("Undo", () => undo(commit.version)));
+      }
       return [
         h("h3", {}, `Version ${commit.version}: ${commit.message || commit.kind}`),
+        counts(commit.inserted, commit.deleted),
         h("p", { class: "actions" }, ...actions),
         changeList(found.changes, found.complete),
       ];
-    });
+    }).then(() => reveal(details));
   };
   const undo = (version: number): Promise<void> =>
     show(details, async () => {
@@ -122,7 +151,8 @@ export function historyView(queryAt: (version: number) => void): {
     void show(place, async () => {
       const { commits } = await get<{ commits: Commit[] }>("/log", { limit: 100 });
       const line: Bar[] = [...commits].reverse().map((one) => ({
-        label: `version ${one.version}: +${one.inserted} −${one.deleted}`,
+        name: `version ${one.version}`,
+        label: `version ${one.version}: +${number(one.inserted)} −${number(one.deleted)}`,
         up: one.inserted,
         down: one.deleted,
         act: () => open(one),
@@ -130,112 +160,133 @@ export function historyView(queryAt: (version: number) => void): {
       const rows = commits.map((one) =>
         h(
           "tr",
-          {},
+          { "data-version": one.version },
           h("td", {}, button(`${one.version}`, () => open(one), { class: "term" })),
-          h("td", {}, h("time", { datetime: one.time }, new Date(one.time).toLocaleString())),
-          h("td", {}, one.author),
-          h("td", { class: "up" }, `+${number(one.inserted)}`),
-          h("td", { class: "down" }, `−${number(one.deleted)}`),
-          h("td", {}, one.message || one.kind),
+          h("td", {}, one.message || one.kind, h("span", { class: "note by" }, ` ${one.author}`)),
+          h("td", { class: "end" }, counts(one.inserted, one.deleted)),
+          h(
+            "td",
+            { class: "note end" },
+            h("time", { datetime: one.time, title: one.time }, moment(one.time)),
+          ),
         ),
       );
-      const table = h("table", {}, h("tbody", {}, ...rows));
-      return [bars(line, "Changes by version"), h("div", { class: "wide" }, table)];
+      const table = h("table", { class: "versions" }, h("tbody", {}, ...rows));
+      return [bars(line, "Changes by version", "facts"), h("div", { class: "wide" }, table)];
     });
   };
-  return { element: h("section", {}, place, details), load };
+  const element = h("section", { class: "beside" }, h("div", {}, place), details);
+  return { element, load };
 }
 
-export function live(): { element: HTMLElement; start(): void; stop(): void } {
-  const state = h("p", { role: "status" }, "not connected");
+// A time of today as the time only.
+function moment(text: string): string {
+  const time = new Date(text);
+  const today = new Date().toDateString() === time.toDateString();
+  return today ? time.toLocaleTimeString() : time.toLocaleString();
+}
+
+export function live(committed: () => void): {
+  element: HTMLElement;
+  start(): void;
+  stop(): void;
+} {
+  const state = h("p", { role: "status", class: "state" }, "not connected");
   const pattern = h("input", {
     type: "text",
     "aria-label": "Pattern",
     placeholder: "every change, or a pattern: [?x, a, ?c]",
+    spellcheck: "false",
   });
   const sizes = h("div");
   const times = h("div");
-  const list = h("ol", { class: "commits", reversed: true });
+  const list = h("ol", { class: "commits" });
   const seen: Commit[] = [];
   let stopper: AbortController | null = null;
+  const draw = (): void => {
+    const changed = seen.map((one) => ({
+      name: `version ${one.version}`,
+      label: `version ${one.version}: +${number(one.inserted)} −${number(one.deleted)}`,
+      up: one.inserted,
+      down: one.deleted,
+    }));
+    const spent = seen.map((one) => {
+      const milliseconds = Math.round(one.seconds * 10_000) / 10;
+      const name = `version ${one.version}`;
+      return { name, label: `${name}: ${milliseconds} ms`, up: milliseconds, down: 0 };
+    });
+    sizes.replaceChildren(bars(changed, "Changes by commit", "facts"));
+    times.replaceChildren(bars(spent, "Update time", "ms"));
+  };
   const receive = (kind: string, data: unknown): void => {
+    if (kind === "error") {
+      const { error } = data as { error: Error };
+      state.replaceChildren(problem(error));
+    }
     if (kind !== "commit") return;
     const commit = data as Commit;
     seen.push(commit);
-    if (seen.length > 60) seen.shift();
-    const count = (kinds: string[]): number =>
-      (commit.changes ?? []).filter((one) => kinds.includes(one.change)).length;
-    const title = `Version ${commit.version} by ${commit.author}: ${commit.message || commit.kind}`;
+    if (seen.length > MOST_COMMITS) seen.shift();
+    const changes = commit.changes ?? [];
     list.prepend(
       h(
         "li",
         {},
         h(
           "details",
-          { open: (commit.changes ?? []).length < 10 },
-          h("summary", {}, title, ` (+${count(["inserted"])} −${count(["deleted"])})`),
-          changeList(commit.changes ?? [], commit.complete),
+          { open: changes.length < 30 },
+          h(
+            "summary",
+            {},
+            h("strong", {}, `Version ${commit.version}`),
+            h("span", { class: "note" }, ` ${commit.message || commit.kind}, ${commit.author}, `),
+            h("span", { class: "note" }, `${moment(commit.time)} `),
+            counts(commit.inserted, commit.deleted),
+          ),
+          changeList(changes, commit.complete),
         ),
       ),
     );
-    while (list.children.length > 60) list.lastChild?.remove();
-    sizes.replaceChildren(
-      bars(
-        seen.map((one) => ({
-          label: `version ${one.version}: +${one.inserted} −${one.deleted}`,
-          up: one.inserted,
-          down: one.deleted,
-        })),
-        "Changes by commit",
-      ),
-    );
-    times.replaceChildren(
-      bars(
-        seen.map((one) => ({
-          label: `version ${one.version}: ${(one.seconds * 1000).toFixed(1)} ms`,
-          up: one.seconds * 1000,
-          down: 0,
-        })),
-        "Update time by commit, in milliseconds",
-      ),
-    );
+    while (list.children.length > MOST_COMMITS) list.lastChild?.remove();
+    draw();
+    committed();
   };
   const stop = (): void => {
     stopper?.abort();
     stopper = null;
     state.textContent = "not connected";
+    state.classList.remove("on");
   };
   const start = (): void => {
     stop();
     stopper = new AbortController();
-    const values = { pattern: pattern.value };
+    const values = { pattern: expand(pattern.value) };
     const say = (text: string): void => {
       state.textContent = text;
+      state.classList.toggle("on", text === "connected");
     };
     follow("/changes", values, receive, say, stopper.signal).catch((error) =>
       state.replaceChildren(problem(error)),
     );
   };
   pattern.addEventListener("change", start);
+  draw();
   const element = h(
     "section",
     {},
-    h("p", { class: "line" }, pattern),
-    state,
-    h("h3", {}, "Changes"),
-    sizes,
-    h("h3", {}, "Update time"),
-    times,
+    h("p", { class: "line" }, pattern, state),
+    h("div", { class: "charts" }, sizes, times),
     list,
   );
   return { element, start, stop };
 }
 
 export function schema(): { element: HTMLElement; load(): void } {
-  const place = h("div", { class: "trees" });
-  const details = h("div", { "aria-live": "polite" });
+  const place = h("div");
+  const hint = h("p", { class: "note" }, "Choose a class or a property to see what is said about it.");
+  const details = h("div", { class: "details", "aria-live": "polite" }, hint);
 
-  function tree(title: string, entries: Entry[], pattern: (term: string) => string): HTMLElement {
+  function tree(entries: Entry[], pattern: (term: string) => string): HTMLElement {
     const byTerm = new Map(entries.map((one) => [one.term, one]));
     const below = new Map<string, { entry: Entry; inferred: boolean }[]>();
     for (const entry of entries) {
@@ -245,14 +296,16 @@ export function schema(): { element: HTMLElement; load(): void } {
       }
     }
     const item = (entry: Entry, inferred: boolean, depth: number): HTMLElement => {
-      const names = [entry.term, ...entry.equivalent].map(shorten).join(" = ");
+      const names = [entry.term, ...entry.equivalent].map((one) => shorten(one)).join(" = ");
       const count = number(entry.explicit + entry.derived);
       const label = h(
         "span",
-        {},
+        { class: "entry" },
         button(names, () => about(entry, pattern(entry.term)), { class: "term" }),
-        h("span", { class: "count", title: `${number(entry.derived)} derived` }, ` ${count}`),
-        inferred ? h("span", { class: "badge derived" }, "inferred") : null,
+        h("span", { class: "count", title: `${number(entry.derived)} derived` }, count),
+        inferred
+          ? h("span", { class: "badge derived", title: "This position is derived" }, "inferred")
+          : null,
       );
       const children = below.get(entry.term) ?? [];
       if (!children.length || depth > 30) return h("li", {}, label);
@@ -270,12 +323,8 @@ export function schema(): { element: HTMLElement; load(): void } {
       return h("li", {}, fold);
     };
     const roots = entries.filter((one) => !one.positions.length);
-    return h(
-      "div",
-      {},
-      h("h3", {}, `${title} (${entries.length})`),
-      h("ul", { class: "tree" }, ...roots.map((one) => item(one, false, 0))),
-    );
+    if (!roots.length) return h("p", { class: "note" }, "There are none.");
+    return h("ul", { class: "tree" }, ...roots.map((one) => item(one, false, 0)));
   }
   function about(entry: Entry, pattern: string): void {
     void show(details, async () => {
@@ -293,30 +342,48 @@ export function schema(): { element: HTMLElement; load(): void } {
           limit: 50,
         }),
       ]);
-      const shown = rules.map((one) =>
-        h("details", {}, h("summary", {}, one.name ?? "rule", ": ", one.words), h("pre", {}, one.text)),
+      const telling = rules
+        .filter((one) => one.name !== REFLEXIVE)
+        .sort((a, b) => Number(AUXILIARY.test(a.text)) - Number(AUXILIARY.test(b.text)));
+      const shown = telling.map((one) =>
+        h(
+          "details",
+          { class: "rule" },
+          h("summary", {}, one.name ? h("code", {}, one.name) : "", " ", shortText(one.words)),
+          h("pre", {}, shortText(one.text)),
+        ),
       );
       return [
         h("h3", {}, term(entry.term)),
-        h("p", {}, `${number(entry.explicit)} explicit, ${number(entry.derived)} derived`),
-        h("h4", {}, `Rules that mention it (${rules.length})`),
-        ...shown,
+        h(
+          "p",
+          { class: "note" },
+          `${number(entry.explicit)} explicit, ${number(entry.derived)} derived facts`,
+        ),
+        h("h4", {}, `Rules that mention it (${telling.length})`),
+        ...shown.slice(0, FEW),
+        shown.length > FEW
+          ? h("details", {}, h("summary", {}, `${shown.length - FEW} more`), ...shown.slice(FEW))
+          : h("span"),
         h("h4", {}, "What is said about it"),
         tripleTable(axioms.facts),
         h("h4", {}, `Facts (${number(members.count)})`),
         tripleTable(members.facts),
       ];
-    });
+    }).then(() => reveal(details));
   }
   const load = (): void => {
     void show(place, async () => {
       const found = await get<{ classes: Entry[]; properties: Entry[] }>("/schema");
-      return [
-        tree("Classes", found.classes, (name) => `[?x, a, ${name}]`),
-        tree("Properties", found.properties, (name) => `[?x, ${name}, ?y]`),
-      ];
+      return choices("Show", [
+        [`Classes (${found.classes.length})`, () => tree(found.classes, (name) => `[?x, a, ${name}]`)],
+        [
+          `Properties (${found.properties.length})`,
+          () => tree(found.properties, (name) => `[?x, ${name}, ?y]`),
+        ],
+      ]);
     });
   };
-  return { element: h("section", { class: "schema" }, place, details), load };
+  return { element: h("section", { class: "schema beside" }, place, details), load };
 }
 

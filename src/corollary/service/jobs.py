@@ -13,14 +13,15 @@ from itertools import islice
 from typing import Any
 
 from corollary.core.terms import text_of
-from corollary.errors import InvalidInput
+from corollary.errors import CorollaryError, InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.differences import changes_since, diff
 from corollary.knowledge_base.patterns import is_pattern, read_pattern
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import matched
 from corollary.lang.syntax import IRI, TRIPLE, TRIPLES_NAME, Atom, Constant, Rule, Variable
-from corollary.query.results import TripleTable
+from corollary.query.results import Solutions, TripleTable
+from corollary.service.maintained import Change, View, listed, pattern_of, rows_of
 from corollary.service.negotiation import choose, content_type, written
 from corollary.service.settings import Limits
 from corollary.service.words import in_words
@@ -30,6 +31,9 @@ from corollary.store.places import Place, store_path
 _KEPT_VERSIONS = 2  # older versions that a worker keeps open
 _KEPT_RESULTS = 16
 _VERSIONS_AT_ONCE = 100  # of a change feed
+_KEPT_VIEWS = 256
+_MOST_DECODED = 200_000  # changes that views are brought up to date by
+_TOO_MANY_ROWS = "E607"
 
 Json = dict[str, Any]
 
@@ -56,6 +60,7 @@ class Session:
         self._current: KnowledgeBase | None = None
         self._older: OrderedDict[int, KnowledgeBase] = OrderedDict()
         self._results: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+        self.views: OrderedDict[str, View] = OrderedDict()  # by query
 
     @property
     def place(self) -> Place:
@@ -92,6 +97,7 @@ class Session:
         self._current = None
         self._older.clear()
         self._results.clear()
+        self.views.clear()
 
     def outcome(self) -> str:
         """Describe what an interrupted job leaves behind."""
@@ -141,6 +147,55 @@ def answers(session: Session, text: str, version: int) -> list[Json]:
     kb = session.at(version)
     found = kb.query(text, limit_rows=session.limits.rows)
     return [{"boolean": found}] if isinstance(found, bool) else [*found.to_pylist()]
+
+
+def follow(session: Session, text: str, since: int, until: int) -> list[Json] | None:
+    """The answers that come and go with each version after one, until another.
+
+    None if the query or the store is not suitable: its answers have to be compared.
+    """
+    view = session.views.pop(text, None)
+    if view is None or view.version != since:
+        kb = session.at(since)
+        pattern = pattern_of(text, kb.prefixes) if listed(kb) else None
+        if pattern is None:
+            return None
+        try:
+            view = View(pattern, kb, session.limits.rows)
+            asked = kb.query(text, limit_rows=session.limits.rows)
+        except CorollaryError as error:
+            if error.code != _TOO_MANY_ROWS:
+                raise
+            return None
+        if not isinstance(asked, Solutions) or view.answers != view.counted(asked.to_pylist()):
+            return None
+    events: list[Json] = []
+    changes = session.once(("changes", since, until), lambda: _decoded(session, since, until))
+    if changes is None:
+        return None
+    for version, found in changes:
+        came, gone = view.advance(version, found)
+        events.append({"version": version, "came": rows_of(came), "gone": rows_of(gone)})
+    view.version = until  # versions without changes are not listed
+    session.views[text] = view
+    if len(session.views) > _KEPT_VIEWS:
+        session.views.popitem(last=False)
+    return events
+
+
+def _decoded(session: Session, since: int, until: int) -> list[tuple[int, list[Change]]] | None:
+    """The changes of each version; None if there are very many."""
+    found: list[tuple[int, list[Change]]] = []
+    left = _MOST_DECODED
+    for commit, differences in changes_since(session.store(), since):
+        if commit.version > until:
+            break
+        left -= len(differences)
+        if left < 0:
+            return None
+        facts = [(kind, fact) for kind, fact, _ in differences.facts()]
+        found.append((commit.version, facts))
+    return found
 
 
 def graph(session: Session, accept: str, version: int | None = None) -> Answer:
@@ -360,6 +415,7 @@ JOBS: dict[str, Callable[..., Any]] = {
         query,
         plan,
         answers,
+        follow,
         graph,
         facts,
         status,

@@ -15,8 +15,9 @@ import contextlib
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from corollary.errors import CorollaryError, InvalidInput, OperationFailed
@@ -37,10 +38,11 @@ class Event:
     kind: str
     data: str
 
+    @cached_property
     def encoded(self) -> bytes:
         """The event in the format of Server-Sent Events.
 
-        >>> Event(3, "commit", "{}").encoded()
+        >>> Event(3, "commit", "{}").encoded
         b'id: 3\\nevent: commit\\ndata: {}\\n\\n'
         """
         return f"id: {self.version}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
@@ -132,7 +134,7 @@ class Changes(Topic):
 
     async def _fetch(self, since: int, until: int) -> list[dict[str, Any]]:
         pattern = self.text or None
-        found: list[dict[str, Any]] = await self._service.readers.run(
+        found: list[dict[str, Any]] = await self._service.feed(
             "changes", since=since, until=until, limit=_CHANGES, pattern=pattern
         )
         return found
@@ -152,9 +154,23 @@ class Answers(Topic):
 
     async def events(self, since: int, until: int) -> list[Event]:
         """One event per commit that changes the answers."""
+        maintained = await self._service.feed("follow", text=self.text, since=since, until=until)
+        if maintained is None:
+            return await self._asked(since, until)
+        found = []
+        for change in maintained:
+            came, gone = _counted(change["came"]), _counted(change["gone"])
+            self._answers = self._answers - gone + came
+            self.position = change["version"]
+            if came or gone:
+                found.append(_change(self.position, came, gone))
+        return found
+
+    async def _asked(self, since: int, until: int) -> list[Event]:
+        """The events of a query that is asked again after each commit, and compared."""
         found = []
         for version in range(since + 1, until + 1):
-            answers = await self._at(version)
+            answers = _counted(await self._service.feed("answers", text=self.text, version=version))
             event = _difference(version, self._answers, answers)
             self._answers, self.position = answers, version
             if event is not None:
@@ -172,13 +188,21 @@ class Answers(Topic):
 
     async def _at(self, version: int) -> Counter[str]:
         rows = await self._service.readers.run("answers", text=self.text, version=version)
-        return Counter(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows)
+        return _counted(rows)
+
+
+def _counted(rows: Iterable[Any]) -> Counter[str]:
+    return Counter(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows)
 
 
 def _difference(version: int, before: Counter[str], after: Counter[str]) -> Event | None:
     came, gone = after - before, before - after
     if not came and not gone:
         return None
+    return _change(version, came, gone)
+
+
+def _change(version: int, came: Counter[str], gone: Counter[str]) -> Event:
     data = {"version": version, "came": _rows(came), "gone": _rows(gone)}
     return Event(version, "change", json.dumps(data, ensure_ascii=False))
 
@@ -241,6 +265,8 @@ class Hub:
                 queue.get_nowait()
             position = topic.position
             opening = await topic.opening(last, position)
+            if topic.failure is not None:  # its subscribers have been told already
+                raise topic.failure
         except BaseException:
             self._leave(key, topic, queue)
             raise
@@ -257,7 +283,7 @@ class Hub:
         try:
             yield b"retry: 1000\n\n"
             for event in opening:
-                yield event.encoded()
+                yield event.encoded
             while not self._closed:
                 item: Event | CorollaryError | None
                 try:
@@ -272,7 +298,7 @@ class Hub:
                     yield f"event: error\ndata: {data}\n\n".encode()
                     return
                 if item.version > position:  # otherwise part of the opening
-                    yield item.encoded()
+                    yield item.encoded
         finally:
             self._leave(key, topic, queue)
 

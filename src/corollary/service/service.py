@@ -26,7 +26,8 @@ class Service:
         self.metrics = Metrics()
         self.readers = Pool(settings, settings.workers)
         self.writer = Pool(settings, 1)
-        for pool in (self.readers, self.writer):
+        self.feeds = Pool(settings, 1)  # one process, which keeps the views of subscriptions
+        for pool in (self.readers, self.writer, self.feeds):
             pool.log = self.log.write
         self.hub = Hub(self)
         self.started = time.time()
@@ -34,6 +35,7 @@ class Service:
         self.is_open = False
         self.is_stopping = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._turn = asyncio.Lock()
 
     @property
     def version(self) -> int:
@@ -43,8 +45,13 @@ class Service:
     def seen(self, version: int) -> None:
         """Learn of a version: later requests see it."""
         if version > self.version:
-            self.readers.newest = self.writer.newest = version
+            self.readers.newest = self.writer.newest = self.feeds.newest = version
             self.hub.advance(version)
+
+    async def feed(self, job: str, **arguments: Any) -> Any:
+        """Run a job for a feed: feeds wait for each other, and never for requests."""
+        async with self._turn:
+            return await self.feeds.run(job, **arguments)
 
     async def start(self) -> None:
         """Begin to open the store and to look for commits."""
@@ -55,8 +62,8 @@ class Service:
         self.end_feeds()
         for task in self._tasks:
             task.cancel()
-        await self.writer.close()
-        await self.readers.close()
+        for pool in (self.writer, self.readers, self.feeds):
+            await pool.close()
         self.log.write("stopped")
 
     def end_feeds(self) -> None:
@@ -89,7 +96,11 @@ class Service:
             "corollary_subscribers": ("gauge", "Open feeds.", self.hub.subscribers),
             "corollary_start_time_seconds": ("gauge", "When the service started.", self.started),
         }
-        for name, pool in (("reader", self.readers), ("writer", self.writer)):
+        for name, pool in (
+            ("reader", self.readers),
+            ("writer", self.writer),
+            ("feed", self.feeds),
+        ):
             counters = pool.counters
             start = f"corollary_{name}"
             gauges |= {
