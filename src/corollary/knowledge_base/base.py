@@ -15,7 +15,8 @@ from corollary.core.engine import Engine, Facts
 from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
-from corollary.errors import InvalidInput
+from corollary.core.public import guarded
+from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.fact_forms import FactForm
 from corollary.knowledge_base.folders import read_inputs
@@ -24,7 +25,7 @@ from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_pro
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
 from corollary.knowledge_base.results import native_table, relation_table, split
 from corollary.knowledge_base.rules import Rules
-from corollary.knowledge_base.state import KnowledgeState, Settings
+from corollary.knowledge_base.state import KnowledgeState, Settings, close
 from corollary.knowledge_base.surface import TripleSurface, program_of, query_text
 from corollary.knowledge_base.transaction import LoadFrom, Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from corollary.store.places import Place
 
 
+@guarded
 class KnowledgeBase(TripleSurface):
     """Facts and rules, together with all their consequences.
 
@@ -48,7 +50,7 @@ class KnowledgeBase(TripleSurface):
     or text: `[:ann, a, :Person]` in the rule language, `:ann a :Person` in Turtle. In a pattern,
     None stands for any term.
 
-    A knowledge base is not thread-safe: one thread at a time may use it. The tables, proofs and
+    Any thread may use a knowledge base; its functions run one at a time. The tables, proofs and
     changes that it returns are values that any thread may read.
 
     >>> rules = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
@@ -108,6 +110,7 @@ class KnowledgeBase(TripleSurface):
             raise InvalidInput(
                 "E314", f"unknown equality {equality!r}", f"choose {' or '.join(EQUALITY)}"
             )
+        require_type(materialize, (list, tuple), "patterns", "give a list of them")
         check_mode(mode, equality, materialize)
         dictionary = Dictionary()
         embedded: Engine[Facts] = make_engine(
@@ -195,6 +198,22 @@ class KnowledgeBase(TripleSurface):
         from corollary.store.places import store_path
 
         return save_state(self.state, store_path(path, storage_options), message=message).version
+
+    def close(self) -> None:
+        """Release the store and the memory; no function can be called afterwards.
+
+        A block does the same: `with KnowledgeBase.open(path) as kb: …`.
+
+        >>> with KnowledgeBase("p(1) .") as kb:
+        ...     print(len(kb))
+        1
+        >>> len(kb)
+        Traceback (most recent call last):
+        ...
+        corollary.errors.InvalidInput: E347: the knowledge base is closed
+          hint: open its store again: KnowledgeBase.open(path)
+        """
+        close(self.state)
 
     def log(self) -> list[Commit]:
         """List the commits of the store, newest first: time, author, operation and changes."""
@@ -481,5 +500,7 @@ class KnowledgeBase(TripleSurface):
         return schema_of(self.state)
 
     def __repr__(self) -> str:
+        if self.state.guard.closed:
+            return "<KnowledgeBase: closed>"
         rules = len(self.program.rules)
         return f"<KnowledgeBase: {self.count():,} facts, {rules:,} rules, version {self.version}>"

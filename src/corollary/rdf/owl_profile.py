@@ -157,9 +157,9 @@ class _Ontology:
                 text = f"EquivalentClasses({self._class(subject)} {inner})"
                 problem = self._constructed_problem(name, value, _EQUIVALENT)
                 yield from self._report_problem(text, problem)
-        inner = self._restriction(node, 0)
-        if inner is not None:
-            text = f"EquivalentClasses({self._class(subject)} {inner})"
+        restriction = self._restriction(node, 0)
+        if restriction is not None:
+            text = f"EquivalentClasses({self._class(subject)} {restriction})"
             yield from self._report_problem(text, self._restriction_problem(node, _EQUIVALENT, 0))
 
     def _disjoint(self, one: Constant, other: Constant) -> Iterator[OutsideAxiom]:
