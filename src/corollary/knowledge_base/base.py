@@ -16,6 +16,7 @@ from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
 from corollary.core.public import guarded
+from corollary.core.watch import watching
 from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.fact_forms import FactForm
@@ -126,7 +127,7 @@ class KnowledgeBase(TripleSurface):
             materialize=tuple(patterns),
         )
         facts = encoded(program, read_inputs(program), dictionary)
-        with gathering(Notices()) as notices:
+        with gathering(Notices()) as notices, watching("deriving"):
             self.state = KnowledgeState.derive(program, embedded.facts(facts), embedded, settings)
         note_axioms([(True, facts)], program, None, dictionary, notices)
         notices.warn()
@@ -269,7 +270,7 @@ class KnowledgeBase(TripleSurface):
         IRIs, those of a catalog `catalog-v001.xml` beside the importing file, and those beside it.
         Nothing is fetched; a warning names what is not found.
         """
-        with self.transaction() as tx:
+        with watching("loading"), self.transaction() as tx:
             tx.load(*sources, relation=relation, **options)
         return tx.changes
 
@@ -479,7 +480,8 @@ class KnowledgeBase(TripleSurface):
         """
         from corollary.knowledge_base.check_report import check
 
-        return check(self.state, limit, shapes)
+        with watching("checking"):
+            return check(self.state, limit, shapes)
 
     def schema(self) -> Schema:
         """Return the hierarchies of classes and properties, with counts.

@@ -16,6 +16,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F, Facts
 from corollary.core.public import Guard
 from corollary.core.statistics import Statistics
+from corollary.core.watch import in_notebook, report_round
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.axioms import Axioms
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations
@@ -60,6 +61,8 @@ class Settings:
         >>> len(Settings().reasoner(Program(), engine.facts({}), engine).facts)
         0
         """
+        if on_progress is None and in_notebook():
+            on_progress = report_round
         return choose_reasoner(
             program,
             explicit,

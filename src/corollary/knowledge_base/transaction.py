@@ -20,6 +20,7 @@ from corollary.core.notices import Notices, gathering, note_growth
 from corollary.core.public import guarded
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
+from corollary.core.watch import current, watching
 from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.axioms import Axioms, axiom_texts
 from corollary.knowledge_base.data import ReadOptions
@@ -178,11 +179,14 @@ class Transaction:
     ) -> None:
         """Insert facts from files, folders and tables; see `KnowledgeBase.load`."""
         self._refuse_closed()
-        for found in self._reader.sources(sources, relation, **options):
-            if isinstance(found, Program):
-                self._add((*found.rules, *found.constraints))
-                found = self._reader.facts(Program.of((), found.facts))
-            self.request(found, inserts=True)
+        with watching("reading"):
+            if (watch := current()) is not None:
+                options.setdefault("on_progress", watch.read)
+            for found in self._reader.sources(sources, relation, **options):
+                if isinstance(found, Program):
+                    self._add((*found.rules, *found.constraints))
+                    found = self._reader.facts(Program.of((), found.facts))
+                self.request(found, inserts=True)
 
     def delete_from(self, *sources: object, **options: Unpack[ReadOptions]) -> None:
         """Delete the explicit facts listed in files and folders; see `KnowledgeBase.load`.
@@ -323,7 +327,8 @@ class Transaction:
             self._open = False
             try:
                 if kind is None and not self._is_over:
-                    self._changes = self._commit()
+                    with watching("deriving"):
+                        self._changes = self._commit()
             finally:
                 self._requests = []
                 self._staged = None
