@@ -91,6 +91,11 @@ class Tree:
     complete: bool  # whether it was not truncated
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        text = Printer(self.prefixes).atom(self.root.atom)
+        leaves = "1 leaf" if self.leaves == 1 else f"{self.leaves:,} leaves"
+        return f"<Tree of {text}: {leaves}>"
+
     def __str__(self) -> str:
         """The tree as text, one query or rule per line."""
         printer = Printer(self.prefixes)

@@ -1,11 +1,12 @@
 """Progress of long work in notebooks: a bar below the cell, which ends as a line of text.
 
-Only work that takes more than a second is shown, and only in a notebook: elsewhere, `watching`
-does nothing.
+Only work that takes more than a second is shown, and only in a notebook: elsewhere, or if the
+variable COROLLARY_PROGRESS is 0, `watching` does nothing.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -28,6 +29,8 @@ def in_notebook() -> bool:
     >>> in_notebook()
     False
     """
+    if os.environ.get("COROLLARY_PROGRESS") == "0":
+        return False
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     return getattr(shell, "kernel", None) is not None

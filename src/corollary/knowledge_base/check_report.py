@@ -119,6 +119,10 @@ class CheckReport:
             parts += _section(title, found)
         return "\n".join(parts)
 
+    def __repr__(self) -> str:
+        state = "consistent" if self.consistent else "inconsistent"
+        return f"<CheckReport: {state}, {self.findings():,} findings>"
+
     def _repr_html_(self) -> str:
         """The findings, with proofs as pictures."""
         parts = [one._repr_html_() for one in self.contradictions] or ["<p>consistent</p>"]

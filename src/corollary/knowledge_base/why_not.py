@@ -95,6 +95,10 @@ class WhyNot:
             lines += [f"  {line}" for line in str(way).splitlines()]
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        text = Printer(self.prefixes).atom(self.fact)
+        return f"<WhyNot of {text}: {_ways(len(self.ways))}>"
+
     def _repr_html_(self) -> str:
         return html_text(str(self))
 
@@ -104,6 +108,10 @@ class WhyNot:
             "fact": Printer(self.prefixes).atom(self.fact),
             "ways": [way.to_json() for way in self.ways],
         }
+
+
+def _ways(count: int) -> str:
+    return "1 way" if count == 1 else f"{count:,} ways"
 
 
 def why_not(state: KnowledgeState, fact: Atom, limit: int = _WAYS) -> WhyNot:
