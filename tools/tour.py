@@ -73,7 +73,7 @@ kb.explain(":eve :worksFor :university")''',
     '''#code
 kb.insert(""":Employee owl:disjointWith :Department . :eve a :Department .
     :Intern rdfs:subClassOf :Employee, :Department .
-    :Department rdfs:subClassOf [ owl:onProperty :has ; owl:someValuesFrom :Chair ] .""")
+    :Chair rdfs:subClassOf [ owl:onProperty :has ; owl:someValuesFrom :Office ] .""")
 kb.check(limit=1)''',
     """## A store
 

@@ -126,8 +126,12 @@ class CheckReport:
     def _repr_html_(self) -> str:
         """The findings, with proofs as pictures."""
         parts = [one._repr_html_() for one in self.contradictions] or ["<p>consistent</p>"]
+        if self.unsatisfiable:
+            parts.append(f"<p><b>cannot have members: {len(self.unsatisfiable):,}</b></p>")
+            parts += [one._repr_html_() for one in self.unsatisfiable[:_SHOWN]]
+            if len(self.unsatisfiable) > _SHOWN:
+                parts.append(f"<p>… and {len(self.unsatisfiable) - _SHOWN:,} more</p>")
         for title, found in (
-            ("cannot have members", self.unsatisfiable),
             ("literals that do not fit their datatypes", self.literals),
             ("axioms outside OWL 2 RL", self.outside_profile),
             ("violated SHACL shapes", self.shapes),
