@@ -200,6 +200,15 @@ def test_profile_alone(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+def test_profile_reads_the_values_of_data_properties() -> None:
+    kb = checked(
+        ':d a owl:DatatypeProperty . :x :d 1, "a", "b"@en, "1/2"^^owl:rational, "x"^^:own .'
+        ' :own a rdfs:Datatype . :x :e "2026-01-01"^^xsd:date ; rdfs:label "l"^^xsd:date .'
+    )
+    [found] = kb.check().outside_profile
+    assert found.axiom == 'DataPropertyAssertion(:d :x "1/2"^^owl:rational)'
+
+
 def test_findings_of_an_unknown_kind() -> None:
     with pytest.raises(CorollaryError, match="E314"):
         KnowledgeBase().check().findings(["typos"])

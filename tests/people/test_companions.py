@@ -42,8 +42,35 @@ def test_a_graph_that_reasons(tmp_path: Path) -> None:
     graph.add((EX.rex, rdflib.RDF.type, EX.Cat))
     assert EX.rex in set(graph.subjects(rdflib.RDF.type, EX.Pet))
     assert len(graph) == len(list(graph)) > 2
-    with pytest.raises(CorollaryError):
-        graph.update("INSERT DATA { <urn:a> <urn:b> <urn:c> }")
+
+
+def test_updates_and_queries_as_rdflib_has_them(tmp_path: Path) -> None:
+    graph = rdflib.Graph(store=CorollaryStore()).parse(data=DATA, format="turtle")
+    graph.bind("ex", EX)
+    graph.update("INSERT DATA { ex:rex a ex:Cat ; ex:age 3 }")
+    assert (EX.rex, rdflib.RDF.type, EX.Pet) in graph
+    graph.update("DELETE { ?x a ex:Cat } WHERE { ?x a ex:Pet }")  # by a derived triple
+    assert list(graph.subjects(rdflib.RDF.type, EX.Pet)) == []
+    named: Any = {"initNs": {"e": EX}, "initBindings": {"x": EX.rex}}
+    graph.update("INSERT { ?x a e:Cat } WHERE { ?x e:age 3 }", **named)
+    assert [*graph.subjects(rdflib.RDF.type, EX.Pet)] == [EX.rex]
+    assert len(graph.query("SELECT ?c { ?x a ?c }", **named)) == 2
+    prepared = rdflib.plugins.sparql.prepareQuery("SELECT ?x { ?x a <http://example.org/Pet> }")
+    assert len(graph.query(prepared)) == 1
+    store: Any = graph.store
+    assert str(store.knowledge_base.explain((EX.rex, "a", EX.Pet))).startswith("[ex:rex, a, ex:Pet")
+    for ask in (graph.query, graph.update):
+        with pytest.raises(CorollaryError, match=r"<(query|update)>:1:1: E560"):
+            ask("SELEC ?x")
+
+
+def test_generalized_triples_are_not_in_a_graph() -> None:
+    store = CorollaryStore("[?y, <urn:q>, ?x] :- [?x, <urn:p>, ?y] .")
+    graph = rdflib.Graph(store=store)
+    graph.add((EX.a, rdflib.URIRef("urn:p"), rdflib.Literal(1)))
+    graph.add((EX.a, rdflib.URIRef("urn:p"), EX.b))
+    assert len(store.knowledge_base) == 4
+    assert len(graph) == len(list(graph)) == 3
 
 
 def test_changes_are_one_transaction_when_the_graph_is_read() -> None:
@@ -67,7 +94,7 @@ def test_a_graph_over_a_store(tmp_path: Path) -> None:
     other = rdflib.Graph(store=CorollaryStore())
     other.open(path)
     other.add((EX.rex, rdflib.RDF.type, EX.Cat))
-    assert (EX.rex, rdflib.RDF.type, EX.Pet) in other
+    other.close()
     assert (EX.rex, rdflib.RDF.type, EX.Pet) in KnowledgeBase.open(path)
 
 

@@ -92,6 +92,66 @@ def test_schema_is_a_picture(kb: KnowledgeBase) -> None:
     assert kb.schema()._repr_svg_() == svg
 
 
+def test_what_is_missing_and_plans_are_pictures(kb: KnowledgeBase) -> None:
+    missing = kb.why_not(":max a :Animal")
+    svg = parsed(missing.to_svg())
+    texts = ["".join(text.itertext()) for text in svg.iter(f"{SVG}text")]
+    assert {"[:max, a, :Animal]", "is missing", "holds"} <= {*texts}
+    assert repr(missing).startswith("<WhyNot of [:max, a, :Animal]: ")
+    hybrid = KnowledgeBase("q(?x) :- p(?x) . r(?x) :- q(?x) . p(1) .", mode="hybrid")
+    plan = hybrid.explain_plan("r(?x)")
+    root = parsed(plan.to_svg())
+    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    assert texts[0] == "r(?x)"
+    assert "by r(?x) :- q(?x)" in texts
+    assert "look-up, 1 fact" in texts
+    assert repr(plan) == "<Tree of r(?x): 1 leaf>"
+
+
+def test_values_are_short_in_terminals(kb: KnowledgeBase) -> None:
+    kb.insert(":rex a :Dog, :Cat . :Lion rdfs:subClassOf :Cat, :Dog")
+    report = kb.check()
+    values = [report, report.contradictions[0], kb.schema(), kb.why_not(":a a :Pet", limit=4)]
+    assert [repr(value) for value in values] == [
+        "<CheckReport: inconsistent, 2 findings>",
+        "<Inconsistency: cax-dw, 1>",
+        "<Schema: 5 classes, 1 properties>",
+        "<WhyNot of [:a, a, :Pet]: 4 ways>",
+    ]
+    shown = parsed(report._repr_html_())
+    assert len(list(shown.iter(f"{SVG}svg"))) == 2  # one of them of the class without members
+
+
+def test_the_own_vocabulary_comes_first(kb: KnowledgeBase) -> None:
+    rows = [row.itertext() for row in parsed(kb._repr_html_()).iter("tr")]
+    names = [next(iter(texts), "") for texts in rows]
+    assert names.index("a :Cat") < names.index("owl:sameAs")
+
+
+def test_rows_between_trivial_ones_are_found() -> None:
+    owl = "<http://www.w3.org/2002/07/owl#sameAs>"
+    predicates = [owl] * 1500 + ["<urn:p>"] * 100 + [owl] * 3000
+    triples = {"subject": ["<urn:a>"] * 4600, "predicate": predicates, "object": ["<urn:a>"] * 4600}
+    html = TripleTable(pa.table(triples))._repr_html_()
+    assert html.count("<tr>") == 21
+    assert "20 of 4,600 rows" in text_of(html)
+
+
+def test_datatypes_of_literals_are_trivial(kb: KnowledgeBase) -> None:
+    changes = kb.insert(":tom :age 7")
+    assert len(changes) > 2
+    assert "[:tom, :age, 7]" in text_of(changes._repr_html_())
+    assert "xsd:integer" not in text_of(changes._repr_html_())
+
+
+def test_previews_show_contradictions(kb: KnowledgeBase) -> None:
+    with kb.transaction() as tx:
+        tx.insert(":tom a :Dog")
+        preview = tx.preview()
+        tx.rollback()
+    assert "cax-dw is contradicted" in text_of(preview._repr_html_())
+
+
 def test_large_answers_say_what_they_leave_out() -> None:
     html = Solutions(pa.table({"x": pa.nulls(10_000_000, pa.string())}))._repr_html_()
     assert "20 of 10,000,000 rows" in text_of(html)

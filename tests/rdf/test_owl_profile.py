@@ -129,6 +129,8 @@ INSIDE = [
     ":n a owl:AnnotationProperty ; rdfs:range owl:Thing ; rdfs:domain owl:Thing .",
     ':a a :A ; :p :b ; :d 1 ; rdfs:label "a" . :A a owl:Class .',
     ":C owl:intersectionOf (:A :B) .",
+    ':n a owl:AnnotationProperty . :a :n "2026-01-01"^^xsd:date ; :undeclared "2026"^^xsd:gYear .',
+    "[] owl:inverseOf :p . :R owl:onProperty :p ; owl:hasValue :b .",
 ]
 
 
@@ -154,6 +156,24 @@ OUTSIDE = {
     ":T a rdfs:Datatype ; owl:equivalentClass [ a rdfs:Datatype ; owl:oneOf (1 2) ] .": "DataOneOf",
     ":p rdfs:subPropertyOf owl:bottomObjectProperty .": "owl:bottomObjectProperty",
     ":r a swrl:Imp .": "DLSafeRule",
+    ":R owl:onProperty :p ; owl:someValuesFrom :B .": "ObjectSomeValuesFrom",
+    "owl:topObjectProperty a owl:TransitiveProperty .": "owl:topObjectProperty",
+    "owl:topObjectProperty rdfs:domain :C .": "owl:topObjectProperty",
+    "owl:topDataProperty rdfs:range xsd:int .": "owl:topDataProperty",
+    ":p owl:propertyChainAxiom (:q owl:bottomObjectProperty) .": "owl:bottomObjectProperty",
+    ":C owl:hasKey (owl:topObjectProperty) .": "owl:topObjectProperty",
+    ":A rdfs:subClassOf [ owl:onProperty [ owl:inverseOf owl:topObjectProperty ] ;"
+    " owl:allValuesFrom :B ] .": "owl:topObjectProperty",
+    "[] a owl:AllDisjointProperties ; owl:members (:p owl:topObjectProperty) .": (
+        "owl:topObjectProperty"
+    ),
+    ":a owl:topObjectProperty :b .": "owl:topObjectProperty",
+    ":a owl:bottomDataProperty 1 .": "owl:bottomDataProperty",
+    "[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :a ; owl:assertionProperty"
+    " owl:topObjectProperty ; owl:targetIndividual :b .": "owl:topObjectProperty",
+    ':a :d "1/2"^^owl:rational .': "owl:rational",
+    "[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :a ; owl:assertionProperty :d ;"
+    ' owl:targetValue "1/2"^^owl:rational .': "owl:rational",
 }
 
 
@@ -161,6 +181,14 @@ OUTSIDE = {
 def test_axioms_outside(axiom: str) -> None:
     [one] = found(axiom)
     assert one.construct == OUTSIDE[axiom]
+
+
+def test_assertions_of_one_property_are_one_finding_and_come_last() -> None:
+    values = ", ".join(f'"2026-01-0{day}"^^xsd:date' for day in (1, 2, 3))
+    first, one = found(f":a :d {values} . :p a owl:ReflexiveProperty .")
+    assert first.construct == "ReflexiveObjectProperty"
+    assert one.axiom == 'DataPropertyAssertion(:d :a "2026-01-01"^^xsd:date)'
+    assert one.reason.endswith("(the same in 2 more of its assertions)")
 
 
 def test_text_is_functional_syntax() -> None:

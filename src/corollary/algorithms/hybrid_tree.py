@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from corollary.core.compile import covers, narrow_predicate
 from corollary.core.engine import F
-from corollary.core.html import html_text
+from corollary.core.html import TreeRow, html_text, svg_tree
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import substituted_atom
 from corollary.lang.syntax import Atom, Rule, Term, Variable
@@ -91,6 +91,11 @@ class Tree:
     complete: bool  # whether it was not truncated
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        text = Printer(self.prefixes).atom(self.root.atom)
+        leaves = "1 leaf" if self.leaves == 1 else f"{self.leaves:,} leaves"
+        return f"<Tree of {text}: {leaves}>"
+
     def __str__(self) -> str:
         """The tree as text, one query or rule per line."""
         printer = Printer(self.prefixes)
@@ -120,8 +125,29 @@ class Tree:
             lines.append("(the tree was cut: there are more queries)")
         return "\n".join(lines)
 
+    def to_svg(self) -> str:
+        """The tree as a picture, which needs neither JavaScript nor a network."""
+        printer = Printer(self.prefixes)
+        rows: list[TreeRow] = []
+        stack: list[tuple[Query | Application, int]] = [(self.root, 0)]
+        while stack:
+            node, depth = stack.pop()
+            parts: list[Query | Application]
+            if isinstance(node, Query):
+                facts = "1 fact" if node.facts == 1 else f"{node.facts:,} facts"
+                kind = "root" if not depth else "" if node.rules else "explicit"
+                rows.append(TreeRow(depth, printer.atom(node.atom), f"{node.kind}, {facts}", kind))
+                parts = [*node.rules]
+            else:
+                rule = printer.rule(node.rule).removesuffix(" .")
+                rows.append(TreeRow(depth, f"by {rule}", "", "aggregate"))
+                parts = [*node.body]
+            stack += [(part, depth + 1) for part in reversed(parts)]
+        return svg_tree(rows, "plan")
+
     def _repr_html_(self) -> str:
-        return html_text(str(self))
+        """The picture, and the counts below it."""
+        return self.to_svg() + html_text("leaves: " + str(self).partition("\nleaves: ")[2])
 
     def to_json(self) -> dict[str, Any]:
         """The tree as nested dictionaries: `query`, `kind`, `facts`, `rules` of `rule`, `body`."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -99,6 +100,10 @@ class _PrintVersion(argparse.Action):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
+        from corollary.cli.completion import complete
+
+        complete()
     options = argparse.Namespace(json=False)
     pandas_import.own_process = arguments is None
     try:

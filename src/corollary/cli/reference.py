@@ -16,6 +16,10 @@ _OPENING = """\
 Results go to stdout, messages and progress to stderr; with `--json`, stdout has one JSON object.
 Exit status: 0 done, 1 the operation failed, 2 the input is wrong. This page is written by
 `python -m corollary.cli.reference`.
+
+Shells complete commands, options, rule sets and stores with the extra `corollary[completion]`,
+after `eval "$(register-python-argcomplete corollary)"`, which belongs into `~/.bashrc` or
+`~/.zshrc`.
 """
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+
+import numpy as np
+import pyarrow as pa
 
 SHOWN = 20  # rows of a table
 _LONGEST = 80  # characters of a cell
 _LINE, _INDENT, _CHARACTER = 24, 22, 7.3  # pixels
 _MOST_ROWS = 400  # of a tree
+_EXAMINED = 1000  # rows of each part of a table among which a display looks
 
 _TABLE = "border-collapse:collapse;font-size:90%"
 _CELL = "text-align:left;padding:2px 10px 2px 0;border-bottom:1px solid #ddd"
@@ -65,7 +69,23 @@ def left_out(shown: int, total: int, what: str, trivial: int = 0) -> str:
     '20 of 1,000 rows'
     """
     text = f"{shown:,} of {total:,} {what}" if shown < total else f"{total:,} {what}"
-    return f"{text}; {trivial:,} trivial ones are not shown" if trivial else text
+    hidden = "1 trivial one is" if trivial == 1 else f"{trivial:,} trivial ones are"
+    return f"{text}; {hidden} not shown" if trivial else text
+
+
+def windows(table: pa.Table) -> Iterator[pa.Table]:
+    """Yield the parts of a table among which a display looks for rows to show.
+
+    These are its beginning and, in case that nothing there is worth it, rows all over the rest.
+
+    >>> [part.num_rows for part in windows(pa.table({"x": range(1500)}))]
+    [1000, 500]
+    """
+    yield table.slice(0, _EXAMINED)
+    rest = table.num_rows - _EXAMINED
+    if rest > 0:
+        places = np.linspace(_EXAMINED, table.num_rows - 1, min(rest, _EXAMINED)).astype(np.int64)
+        yield table.take(pa.array(places))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from corollary.core.log import LOGGER
 from corollary.core.tuning import tuning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -170,6 +171,7 @@ def _python_names(names: dict[str, Any]) -> dict[str, Any]:
 
 
 _listeners: list[Callable[[], None]] = []  # of the first compilation, innermost last
+_logged: list[bool] = []  # whether the log says that loops are compiled
 
 
 @contextmanager
@@ -197,6 +199,9 @@ def _numba() -> Any:
         def on_start(self, _: object) -> None:
             if _listeners:
                 _listeners.pop()()
+            elif not _logged:
+                _logged.append(True)
+                LOGGER.info("compiling loops, once on this machine")
 
         def on_end(self, _: object) -> None:
             pass

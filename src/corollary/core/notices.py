@@ -7,6 +7,7 @@ explanation that reevaluates an aggregate, are dropped.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -83,7 +84,17 @@ class Notices:
         pending = self.warnings()
         self.by_code = {}
         for warning in pending:
-            warnings.warn(warning, stacklevel=4)
+            warnings.warn(warning, stacklevel=_level_of_caller())
+
+
+def _level_of_caller() -> int:
+    """How far the caller of this library is above the function that warns."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in ("corollary", "contextlib"):
+            break
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _message(code: str, found: Notice) -> str:

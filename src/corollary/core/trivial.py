@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom, BlankNode, Term
+from corollary.lang.syntax import (
+    IRI,
+    RDF,
+    TRIPLE,
+    TYPE,
+    XSD,
+    Atom,
+    BlankNode,
+    Literal,
+    Term,
+)
 
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _OWL = "http://www.w3.org/2002/07/owl#"
@@ -31,6 +41,11 @@ def is_trivial(fact: Atom) -> bool:
     return fact.relation == TRIPLE and is_trivial_triple(fact.terms)
 
 
+def _is_datatype(term: Term | None) -> bool:
+    """Whether a literal's membership in a class says no more than the literal."""
+    return isinstance(term, IRI) and term.value.startswith((XSD, RDF, _RDFS))
+
+
 def is_trivial_triple(terms: Sequence[Term | None]) -> bool:
     """Test whether a triple is trivial.
 
@@ -41,7 +56,11 @@ def is_trivial_triple(terms: Sequence[Term | None]) -> bool:
     """
     subject, property_, object_ = terms
     if property_ == TYPE:
-        return object_ in _OF_ALL or isinstance(object_, BlankNode)
+        return (
+            object_ in _OF_ALL
+            or isinstance(object_, BlankNode)
+            or (isinstance(subject, Literal) and _is_datatype(object_))
+        )
     if property_ not in _REFLEXIVE:
         return False
     if subject == object_:

@@ -15,7 +15,9 @@ from corollary.core.engine import Engine, Facts
 from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
-from corollary.errors import InvalidInput
+from corollary.core.public import guarded
+from corollary.core.watch import watching
+from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.data import ReadOptions
 from corollary.knowledge_base.fact_forms import FactForm
 from corollary.knowledge_base.folders import read_inputs
@@ -24,7 +26,7 @@ from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_pro
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
 from corollary.knowledge_base.results import native_table, relation_table, split
 from corollary.knowledge_base.rules import Rules
-from corollary.knowledge_base.state import KnowledgeState, Settings
+from corollary.knowledge_base.state import KnowledgeState, Settings, close
 from corollary.knowledge_base.surface import TripleSurface, program_of, query_text
 from corollary.knowledge_base.transaction import LoadFrom, Transaction, TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from corollary.store.places import Place
 
 
+@guarded
 class KnowledgeBase(TripleSurface):
     """Facts and rules, together with all their consequences.
 
@@ -48,7 +51,7 @@ class KnowledgeBase(TripleSurface):
     or text: `[:ann, a, :Person]` in the rule language, `:ann a :Person` in Turtle. In a pattern,
     None stands for any term.
 
-    A knowledge base is not thread-safe: one thread at a time may use it. The tables, proofs and
+    Any thread may use a knowledge base; its functions run one at a time. The tables, proofs and
     changes that it returns are values that any thread may read.
 
     >>> rules = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
@@ -104,6 +107,7 @@ class KnowledgeBase(TripleSurface):
             raise InvalidInput(
                 "E314", f"unknown engine {engine!r}", f"choose {' or '.join(ENGINES)}"
             )
+        require_type(materialize, (list, tuple), "patterns", "give a list of them")
         check_mode(mode, equality, materialize)
         dictionary = Dictionary()
         embedded: Engine[Facts] = make_engine(
@@ -119,7 +123,7 @@ class KnowledgeBase(TripleSurface):
             materialize=tuple(patterns),
         )
         facts = encoded(program, read_inputs(program), dictionary)
-        with gathering(Notices()) as notices:
+        with gathering(Notices()) as notices, watching("deriving"):
             self.state = KnowledgeState.derive(program, embedded.facts(facts), embedded, settings)
         note_axioms([(True, facts)], program, None, dictionary, notices)
         notices.warn()
@@ -192,6 +196,22 @@ class KnowledgeBase(TripleSurface):
 
         return save_state(self.state, store_path(path, storage_options), message=message).version
 
+    def close(self) -> None:
+        """Release the store and the memory; no function can be called afterwards.
+
+        A block does the same: `with KnowledgeBase.open(path) as kb: …`.
+
+        >>> with KnowledgeBase("p(1) .") as kb:
+        ...     print(len(kb))
+        1
+        >>> len(kb)
+        Traceback (most recent call last):
+        ...
+        corollary.errors.InvalidInput: E347: the knowledge base is closed
+          hint: open its store again: KnowledgeBase.open(path)
+        """
+        close(self.state)
+
     def log(self) -> list[Commit]:
         """List the commits of the store, newest first: time, author, operation and changes."""
         return list(self.state.opened_store.log())
@@ -246,7 +266,7 @@ class KnowledgeBase(TripleSurface):
         IRIs, those of a catalog `catalog-v001.xml` beside the importing file, and those beside it.
         Nothing is fetched; a warning names what is not found.
         """
-        with self.transaction() as tx:
+        with watching("loading"), self.transaction() as tx:
             tx.load(*sources, relation=relation, **options)
         return tx.changes
 
@@ -456,7 +476,8 @@ class KnowledgeBase(TripleSurface):
         """
         from corollary.knowledge_base.check_report import check
 
-        return check(self.state, limit, shapes)
+        with watching("checking"):
+            return check(self.state, limit, shapes)
 
     def schema(self) -> Schema:
         """Return the hierarchies of classes and properties, with counts.
@@ -477,5 +498,7 @@ class KnowledgeBase(TripleSurface):
         return schema_of(self.state)
 
     def __repr__(self) -> str:
+        if self.state.guard.closed:
+            return "<KnowledgeBase: closed>"
         rules = len(self.program.rules)
         return f"<KnowledgeBase: {self.count():,} facts, {rules:,} rules, version {self.version}>"

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.dictionary import Dictionary
+from corollary.core.engine import Facts
 from corollary.core.html import html_text
-from corollary.core.tables import decode
+from corollary.core.tables import atom_of, decode
 from corollary.core.terms import term_of
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
@@ -23,8 +26,8 @@ from corollary.knowledge_base.unsatisfiable import Unsatisfiable, is_schema, uns
 from corollary.lang.datatypes import well_formed
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import IRI, TRIPLE, Atom, Literal
-from corollary.rdf.owl_profile import OWL, OutsideAxiom, outside_rl
+from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom, Literal
+from corollary.rdf.owl_profile import DATATYPES, OWL, OutsideAxiom, Triple, outside_rl
 from corollary.rdf.rulesets import rules
 from corollary.rdf.vocabulary import read_by
 
@@ -116,11 +119,19 @@ class CheckReport:
             parts += _section(title, found)
         return "\n".join(parts)
 
+    def __repr__(self) -> str:
+        state = "consistent" if self.consistent else "inconsistent"
+        return f"<CheckReport: {state}, {self.findings():,} findings>"
+
     def _repr_html_(self) -> str:
         """The findings, with proofs as pictures."""
         parts = [one._repr_html_() for one in self.contradictions] or ["<p>consistent</p>"]
+        if self.unsatisfiable:
+            parts.append(f"<p><b>cannot have members: {len(self.unsatisfiable):,}</b></p>")
+            parts += [one._repr_html_() for one in self.unsatisfiable[:_SHOWN]]
+            if len(self.unsatisfiable) > _SHOWN:
+                parts.append(f"<p>… and {len(self.unsatisfiable) - _SHOWN:,} more</p>")
         for title, found in (
-            ("cannot have members", self.unsatisfiable),
             ("literals that do not fit their datatypes", self.literals),
             ("axioms outside OWL 2 RL", self.outside_profile),
             ("violated SHACL shapes", self.shapes),
@@ -187,14 +198,36 @@ def profile(state: KnowledgeState) -> list[OutsideAxiom]:
     ['ReflexiveObjectProperty']
     """
     explicit = state.reasoner.explicit
-    schema = explicit.only([p for p in explicit.predicates() if is_schema(p)])
+    schema = [p for p in explicit.predicates() if is_schema(p)]
     axioms = state.program.axioms
-    triples = (
-        (fact.terms[0], fact.terms[1], fact.terms[2])
-        for fact in decode(schema, state.dictionary)
-        if fact not in axioms
-    )
-    return outside_rl(triples, state.all_prefixes)  # type: ignore[arg-type]
+    about = decode(explicit.only(schema), state.dictionary)
+    triples = [_terms(fact) for fact in about if fact not in axioms]
+    triples += _unsupported_values(explicit, state.dictionary)
+    return outside_rl(triples, state.all_prefixes)
+
+
+def _unsupported_values(explicit: Facts, dictionary: Dictionary) -> Iterator[Triple]:
+    """Yield the values of data properties whose datatypes OWL 2 RL does not have."""
+    declared = Predicate(TRIPLE, TYPE, IRI(OWL + "DatatypeProperty"))
+    names = {*dictionary.terms(explicit.rows(declared).ravel().tolist())}
+    for predicate in explicit.predicates():
+        if predicate.relation != TRIPLE or predicate.property not in names:
+            continue
+        rows = explicit.rows(predicate)
+        objects = np.unique(rows[:, 1])
+        texts = dictionary.texts(objects)
+        datatypes = pc.struct_field(pc.extract_regex(texts, r'"\^\^<(?P<iri>[^<>"]*)>$'), "iri")
+        known = pc.is_in(datatypes, pa.array([*DATATYPES], datatypes.type))
+        strange = pc.and_(pc.is_valid(datatypes), pc.invert(known))
+        chosen = objects[np.asarray(strange)]
+        if len(chosen):
+            for row in rows[np.isin(rows[:, 1], chosen)].tolist():
+                yield _terms(atom_of(predicate, dictionary.terms(row)))
+
+
+def _terms(fact: Atom) -> Triple:
+    subject, property_, object_ = fact.terms
+    return subject, property_, object_  # type: ignore[return-value]
 
 
 def _ill_typed(state: KnowledgeState) -> Iterator[IllTyped]:

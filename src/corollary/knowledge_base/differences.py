@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.files import replace_file
-from corollary.core.html import SHOWN, html_table, left_out
+from corollary.core.html import SHOWN, html_table, left_out, windows
 from corollary.core.trivial import is_trivial
 from corollary.errors import OperationFailed
 from corollary.knowledge_base.persistence import Committed
@@ -49,6 +49,13 @@ _BATCH = 1 << 12  # rows that are decoded at a time
 _SIGNS = {INSERTED: "+", DELETED: "-", MADE_EXPLICIT: "!", MADE_DERIVED: "~"}
 
 
+def _mark(change: str, explicit: bool) -> str:
+    """What is said behind a fact."""
+    if change in (MADE_EXPLICIT, MADE_DERIVED):
+        return f"{change} now"
+    return "" if explicit else "derived"
+
+
 class Differences:
     """Inserted and deleted facts, separated into explicit and derived ones."""
 
@@ -62,6 +69,9 @@ class Differences:
 
     def __len__(self) -> int:
         return int(self._rows.num_rows)
+
+    def __repr__(self) -> str:
+        return f"<Differences: {len(self):,} of {self.title}>"
 
     @cached_property
     def table(self) -> pa.Table:
@@ -113,11 +123,19 @@ class Differences:
 
     def _repr_html_(self) -> str:
         """The first changes, and how many there are."""
-        lines = Differences(
-            self._rows.slice(0, SHOWN), self._dictionary, self._prefixes, self.title
-        ).lines()
-        rows = [(line[:1], *line[2:].partition("   ")[::2]) for line in lines]
-        note = left_out(len(rows), len(self), "changes")
+        printer = Printer(self._prefixes)
+        rows: list[tuple[str, str, str]] = []
+        trivial = 0
+        for window in windows(self._rows):
+            part = Differences(window, self._dictionary, self._prefixes, self.title)
+            for change, atom, explicit in part.facts():
+                if len(rows) == SHOWN:
+                    break
+                if is_trivial(atom):
+                    trivial += 1
+                else:
+                    rows.append((_SIGNS[change], printer.atom(atom), _mark(change, explicit)))
+        note = left_out(len(rows), len(self), "changes", trivial)
         return html_table(["", "fact", ""], rows, title=self.title, note=note)
 
     def counts(self) -> dict[str, int]:
@@ -147,9 +165,8 @@ class Differences:
         for change, atom, explicit in self.facts(which):
             if not trivial and change in (INSERTED, DELETED) and not explicit and is_trivial(atom):
                 continue
-            mark = "" if explicit else "   derived"
-            if change in (MADE_EXPLICIT, MADE_DERIVED):
-                mark = f"   {change} now"
+            mark = _mark(change, explicit)
+            mark = f"   {mark}" if mark else ""
             found.append((printer.atom(atom), f"{_SIGNS[change]} {printer.atom(atom)}{mark}"))
         return (line for _, line in sorted(found))
 

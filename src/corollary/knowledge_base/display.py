@@ -10,6 +10,7 @@ from corollary.core.engine import Facts
 from corollary.core.html import SHOWN, html_table, left_out
 from corollary.core.tables import atom_of
 from corollary.core.trivial import is_trivial
+from corollary.knowledge_base.unsatisfiable import is_schema
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, is_auxiliary
@@ -32,7 +33,7 @@ class QueryPlan(str):
 
 
 def knowledge_base_html(state: KnowledgeState) -> str:
-    """Show the numbers of a knowledge base, and its largest relations.
+    """Show the numbers of a knowledge base, and its largest relations, those of RDF and OWL last.
 
     >>> from corollary import KnowledgeBase
     >>> "largest" in knowledge_base_html(KnowledgeBase("p(1) .").state)
@@ -54,10 +55,9 @@ def knowledge_base_html(state: KnowledgeState) -> str:
     predicates = [p for p in facts.predicates() if not is_auxiliary(p.relation)]
     printer = Printer(state.all_prefixes)
     counted = sorted(
-        ((len(facts.only([p])), _name(p, printer)) for p in predicates[:_COUNTED]),
-        key=lambda row: (-row[0], row[1]),
+        ((is_schema(p), -len(facts.only([p])), _name(p, printer)) for p in predicates[:_COUNTED]),
     )
-    rows = [(name, f"{count:,}") for count, name in counted[:_LARGEST]]
+    rows = [(name, f"{-count:,}") for _, count, name in counted[:_LARGEST]]
     note = left_out(len(rows), len(predicates), "relations, properties and classes")
     return html_table([], numbers, title="Knowledge base") + html_table(
         ["largest", "facts"], rows, note=note

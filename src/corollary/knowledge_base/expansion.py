@@ -10,12 +10,14 @@ import numpy as np
 from corollary.algorithms import seminaive
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
+from corollary.core.public import checked
 from corollary.core.tables import encode
 from corollary.core.terms import term_of
+from corollary.errors import InvalidInput
 from corollary.knowledge_base.results import triples_of
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.rdf import formats
-from corollary.rdf.frames import constant_of, statements_of
+from corollary.rdf.frames import constant_of, is_graph, statements_of
 from corollary.rdf.rdflib_terms import to_rdflib
 from corollary.reasoning.engines import make_engine
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rdflib.term import Node
 
 
+@checked
 def expand(
     graph: rdflib.Graph,
     rules: Rules | Iterable[Rules] = "owl-rl",
@@ -52,6 +55,10 @@ def expand(
     >>> expand(graph, "owl-rl") > 0, len(list(graph.subject_objects(near)))
     (True, 2)
     """
+    for given in (graph, destination):
+        if given is not None and not is_graph(given):
+            name = type(given).__name__
+            raise InvalidInput("E322", f"expected an rdflib graph, found a value of type {name}")
     program = read_rules(rules)
     dictionary = Dictionary()
     engine = make_engine("columnar", dictionary, threads=threads)

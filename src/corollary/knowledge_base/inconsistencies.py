@@ -48,6 +48,9 @@ class Inconsistency:
             lines.append("  …")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"<Inconsistency: {self.name}, {self.count:,}>"
+
     def _repr_html_(self) -> str:
         """The constraint, the number of violations, and the proofs as pictures."""
         ways = f"{self.count:,} ways" if self.count > 1 else "1 way"

@@ -39,6 +39,11 @@ class Preview(TransactionChanges):
     def __repr__(self) -> str:
         return super().__repr__().replace("changes of", "preview based on")
 
+    def _repr_html_(self) -> str:
+        """The first changes, and the contradictions."""
+        new = "".join(f"<div>new: {one._repr_html_()}</div>" for one in self.contradictions)
+        return super()._repr_html_() + new
+
 
 def new_contradictions(
     state: KnowledgeState,

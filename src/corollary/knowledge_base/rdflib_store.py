@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
+import pyarrow.compute as pc
 import rdflib
 from rdflib.query import Result
 from rdflib.store import NO_STORE, VALID_STORE, Store
 from rdflib.term import Identifier, Node
 
-from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.stores import is_store
@@ -96,6 +96,7 @@ class CorollaryStore(Store):
         pending, self._pending = self._pending, []
         if not pending:
             return
+        self._declare(self._bound)
         with self._kb.transaction() as tx:
             rows: list[Triple] = []
             inserts = pending[0][0]
@@ -104,6 +105,10 @@ class CorollaryStore(Store):
                     (tx.insert if inserts else tx.delete)(rows)
                     inserts, rows = is_insert, []
                 rows.append(triple)
+
+    def close(self, commit_pending_transaction: bool = False) -> None:
+        """Commit the collected changes, whatever rdflib asks for: they were made."""
+        self.commit()
 
     def rollback(self) -> None:
         """Drop the changes that are not committed."""
@@ -117,7 +122,8 @@ class CorollaryStore(Store):
             yield triple, iter(())
 
     def __len__(self, context: Any = None) -> int:
-        return sum(1 for _ in self.triples((None, None, None)))
+        subjects = self.knowledge_base.match().table["subject"]
+        return int(pc.sum(pc.invert(pc.starts_with(subjects, '"'))).as_py() or 0)
 
     def query(
         self,
@@ -130,8 +136,8 @@ class CorollaryStore(Store):
         """Answer a query by Corollary's SPARQL."""
         if not isinstance(query, str) or initBindings:
             raise NotImplementedError  # rdflib then evaluates the query over `triples`
-        prefixes = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in initNs.items())
-        answer = self.knowledge_base.query(prefixes + query)
+        self._declare(initNs)
+        answer = self.knowledge_base.query(query)
         if isinstance(answer, Solutions):
             return answer.to_rdflib()
         result = Result("ASK" if isinstance(answer, bool) else "CONSTRUCT")
@@ -141,13 +147,29 @@ class CorollaryStore(Store):
             result.graph = answer.to_rdflib()
         return result
 
-    def update(self, *arguments: Any, **options: Any) -> None:
-        """Refuse SPARQL Update of rdflib; `knowledge_base.update` has it."""
-        raise InvalidInput(
-            "E561", "graph.update is not supported", "use graph.store.knowledge_base.update"
-        )
+    def update(
+        self,
+        update: Any,
+        initNs: Mapping[str, Any],  # noqa: N803
+        initBindings: Mapping[str, Identifier],  # noqa: N803
+        queryGraph: str,  # noqa: N803
+        **kwargs: Any,
+    ) -> None:
+        """Execute a SPARQL Update request as one transaction, after the collected changes.
+
+        Patterns match derived triples, too; only explicit ones can be deleted.
+        """
+        if not isinstance(update, str) or initBindings:
+            raise NotImplementedError  # rdflib then evaluates the request over `triples`
+        self._declare(initNs)
+        self.knowledge_base.update(update)
 
     # -- namespaces ----------------------------------------------------------------------------
+
+    def _declare(self, prefixes: Mapping[str, Any]) -> None:
+        """Use prefixes in queries and in what the knowledge base prints."""
+        state = self._kb.state
+        state.prefixes = {**state.prefixes, **{name: str(iri) for name, iri in prefixes.items()}}
 
     def bind(self, prefix: str, namespace: rdflib.URIRef, override: bool = True) -> None:
         """Bind a prefix."""

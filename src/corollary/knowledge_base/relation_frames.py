@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from corollary.core.public import checked
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.rules import Rules
@@ -16,6 +17,7 @@ from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, is_auxiliary
 
 
+@checked
 def materialize(
     tables: Mapping[str, Any],
     program: Program | Rules | Iterable[Rules],

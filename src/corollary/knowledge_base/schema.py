@@ -126,7 +126,7 @@ class Hierarchy:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The classes and properties of a knowledge base; see `KnowledgeBase.schema`."""
 
@@ -138,6 +138,9 @@ class Schema:
         for title, hierarchy in (("classes", self.classes), ("properties", self.properties)):
             parts += [title, *(f"  {line}" for line in hierarchy.lines())]
         return "\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<Schema: {len(self.classes):,} classes, {len(self.properties):,} properties>"
 
     def to_svg(self) -> str:
         """The hierarchies as a picture, which needs neither JavaScript nor a network."""

@@ -14,7 +14,9 @@ from corollary.algorithms.reasoner import Reasoner
 from corollary.algorithms.seminaive import OnProgress
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F, Facts
+from corollary.core.public import Guard
 from corollary.core.statistics import Statistics
+from corollary.core.watch import in_notebook, report_round
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.axioms import Axioms
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations
@@ -59,6 +61,8 @@ class Settings:
         >>> len(Settings().reasoner(Program(), engine.facts({}), engine).facts)
         0
         """
+        if on_progress is None and in_notebook():
+            on_progress = report_round
         return choose_reasoner(
             program,
             explicit,
@@ -85,6 +89,7 @@ class KnowledgeState:
     in_transaction: bool = False
     last_update: Statistics | None = None
     queries: Queries | None = field(default=None, repr=False)  # created by the first query
+    guard: Guard = field(default_factory=Guard, repr=False)
 
     @classmethod
     def derive(
@@ -165,3 +170,21 @@ class KnowledgeState:
 
             self.queries = Queries(self)
         return self.queries.engine
+
+
+def close(state: KnowledgeState) -> None:
+    """Close a knowledge base: its facts are released, and nobody can use it any more.
+
+    >>> from corollary.knowledge_base.base import KnowledgeBase
+    >>> kb = KnowledgeBase("p(1) .")
+    >>> close(kb.state)
+    >>> kb
+    <KnowledgeBase: closed>
+    """
+    if state.guard.closed:
+        return
+    with state.guard.held():
+        state.guard.closed = True
+        state.queries = None
+        empty = state.engine.facts({})
+        state.reasoner = Settings().reasoner(Program(), empty, state.engine)

@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, cast
 
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
+from corollary.core.public import guarded
 from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.fact_forms import FORMS, FactForm, triple_pattern
 from corollary.knowledge_base.results import split, triples_of
 from corollary.knowledge_base.rules import Rules, read_rules
+from corollary.knowledge_base.state import close
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
@@ -45,6 +47,7 @@ class _Exists(Protocol):
     ) -> AbstractContextManager[Transaction]: ...
 
 
+@guarded
 class TripleSurface:
     """What makes a knowledge base feel like a graph; `KnowledgeBase` inherits it."""
 
@@ -199,6 +202,14 @@ class TripleSurface:
         from corollary.knowledge_base.display import knowledge_base_html
 
         return knowledge_base_html(self.state)
+
+    # -- blocks ----------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        close(self.state)
 
     # -- copies ------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Literal, NoReturn, Self, Unpack
 
 import pyarrow as pa
 
@@ -17,8 +17,10 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering, note_growth
+from corollary.core.public import guarded
 from corollary.core.statistics import Statistics
 from corollary.core.tables import Tables, decode, encode, joined
+from corollary.core.watch import current, watching
 from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.axioms import Axioms, axiom_texts
 from corollary.knowledge_base.data import ReadOptions
@@ -135,6 +137,7 @@ class Applied:
     statistics: Statistics
 
 
+@guarded
 class Transaction:
     """Collects changes and commits them when its block ends without an error.
 
@@ -144,7 +147,7 @@ class Transaction:
 
     def __init__(self, state: KnowledgeState, message: str = "", batch: str | None = None) -> None:
         """Use `KnowledgeBase.transaction`."""
-        self._state = state
+        self.state = state
         self._message = message
         self._batch = batch
         self._changes: TransactionChanges | None = None
@@ -176,11 +179,14 @@ class Transaction:
     ) -> None:
         """Insert facts from files, folders and tables; see `KnowledgeBase.load`."""
         self._refuse_closed()
-        for found in self._reader.sources(sources, relation, **options):
-            if isinstance(found, Program):
-                self._add((*found.rules, *found.constraints))
-                found = self._reader.facts(Program.of((), found.facts))
-            self.request(found, inserts=True)
+        with watching("reading"):
+            if (watch := current()) is not None:
+                options.setdefault("on_progress", watch.read)
+            for found in self._reader.sources(sources, relation, **options):
+                if isinstance(found, Program):
+                    self._add((*found.rules, *found.constraints))
+                    found = self._reader.facts(Program.of((), found.facts))
+                self.request(found, inserts=True)
 
     def delete_from(self, *sources: object, **options: Unpack[ReadOptions]) -> None:
         """Delete the explicit facts listed in files and folders; see `KnowledgeBase.load`.
@@ -271,12 +277,12 @@ class Transaction:
         from corollary.knowledge_base.preview import new_contradictions, preview_of
 
         self._refuse_closed()
-        state = fork_with_terms(self._state)
+        state = fork_with_terms(self.state)
         requests = [(inserts, joined(tables)) for inserts, tables in self._requests]
         applied = self._apply(state, requests, Notices())
         state.axioms = applied.axioms
-        changes = self._changes_of(state, applied, self._state.version, None)
-        found = new_contradictions(self._state, state, applied.done, self.prefixes)
+        changes = self._changes_of(state, applied, self.state.version, None)
+        found = new_contradictions(self.state, state, applied.done, self.prefixes)
         return preview_of(changes, state, applied, found)
 
     def rollback(self) -> None:
@@ -287,10 +293,10 @@ class Transaction:
         self._refuse_closed()
         self._open, self._is_over = False, True
         self._requests, self._staged = [], None
-        if len(self._state.dictionary) > self._terms:
+        if len(self.state.dictionary) > self._terms:
             from corollary.knowledge_base.fork import forget_terms
 
-            forget_terms(self._state, self._terms)
+            forget_terms(self.state, self._terms)
 
     @property
     def changes(self) -> TransactionChanges:
@@ -300,7 +306,7 @@ class Transaction:
         return self._changes
 
     def __enter__(self) -> Self:
-        state = self._state
+        state = self.state
         if state.in_transaction:
             raise InvalidInput(
                 "E343", "a transaction is already open", "end it before you begin another one"
@@ -317,18 +323,20 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._open = False
-        try:
-            if kind is None and not self._is_over:
-                self._changes = self._commit()
-        finally:
-            self._requests = []
-            self._staged = None
-            self._state.in_transaction = False
+        with self.state.guard.held():
+            self._open = False
+            try:
+                if kind is None and not self._is_over:
+                    with watching("deriving"):
+                        self._changes = self._commit()
+            finally:
+                self._requests = []
+                self._staged = None
+                self.state.in_transaction = False
 
     def _commit(self) -> TransactionChanges:
         """Update the reasoner and the store; a failure leaves both unchanged."""
-        state, reader = self._state, self._reader
+        state, reader = self.state, self._reader
         if state.store is not None:
             state.store.refuse_old_version()
         requests = [(inserts, joined(tables)) for inserts, tables in self._requests]
@@ -413,7 +421,7 @@ class Transaction:
     @property
     def dictionary(self) -> Dictionary:
         """The dictionary of terms."""
-        return self._state.dictionary
+        return self.state.dictionary
 
     @property
     def program(self) -> Program:
@@ -427,7 +435,7 @@ class Transaction:
 
     def current(self) -> KnowledgeState:
         """The state with the changes so far: a fork, unless there are none."""
-        state = self._state
+        state = self.state
         if self._staged is None:
             if not self._requests and self._rules is state.program:
                 return state
@@ -477,7 +485,7 @@ class Transaction:
         from corollary.knowledge_base.stored import VersionChanges  # loaded with the store
 
         assert done.statistics is not None, "an update has statistics"
-        reasoner = self._state.reasoner
+        reasoner = self.state.reasoner
         after = reasoner.explicit
         try:
             committed = store.commit(
@@ -526,6 +534,16 @@ class Transaction:
             for rule in found:
                 require_type(rule, Rule, "a rule", hint)
         return found, tuple(facts)
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput(
+            "E346",
+            "a transaction can be neither copied nor pickled: it belongs to its knowledge base",
+            "its changes can be: tx.changes",
+        )
+
+    def __copy__(self) -> NoReturn:
+        self.__reduce__()
 
     def request(self, tables: Tables, *, inserts: bool) -> None:
         """Request to insert or delete facts; for other modules of the library."""

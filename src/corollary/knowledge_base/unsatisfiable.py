@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,11 @@ class Unsatisfiable:
         if self.proof is None:
             return line
         return "\n".join([line, *(f"  {text}" for text in str(self.proof).splitlines())])
+
+    def _repr_html_(self) -> str:
+        """The first line, and the proof as a picture."""
+        picture = "" if self.proof is None else f"<div>{self.proof.to_svg()}</div>"
+        return f"<p>{escape(str(self).partition(chr(10))[0])}</p>{picture}"
 
     def to_json(self) -> dict[str, Any]:
         """Convert to a dictionary: `term`, `kind` and `proof`."""

@@ -14,8 +14,9 @@ from typing import Any
 from corollary.algorithms.reasoner import Reasoner
 from corollary.core.calls import truth_of
 from corollary.core.engine import Facts
-from corollary.core.html import html_text
+from corollary.core.html import TreeRow, html_text, svg_tree
 from corollary.core.tables import decode
+from corollary.core.trivial import is_trivial
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.lang.printer import Printer
@@ -95,8 +96,25 @@ class WhyNot:
             lines += [f"  {line}" for line in str(way).splitlines()]
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        text = Printer(self.prefixes).atom(self.fact)
+        return f"<WhyNot of {text}: {_ways(len(self.ways))}>"
+
+    def to_svg(self) -> str:
+        """The ways as a picture: what holds, and what is missing."""
+        printer = Printer(self.prefixes)
+        rows = [TreeRow(0, printer.atom(self.fact), "is not a fact; it would follow", "root")]
+        for way in self.ways:
+            name = f"[{way.rule.name}]" if way.rule.name else printer.rule(way.rule)
+            rows.append(TreeRow(1, f"by {name.removesuffix(' .')}"))
+            rows += [TreeRow(2, printer.body_literal(p), "holds", "explicit") for p in way.holds]
+            rows += [
+                TreeRow(2, printer.body_literal(p), "is missing", "absent") for p in way.missing
+            ]
+        return svg_tree(rows, "what is missing")
+
     def _repr_html_(self) -> str:
-        return html_text(str(self))
+        return self.to_svg() if self.ways else html_text(str(self))
 
     def to_json(self) -> dict[str, Any]:
         """Convert to a dictionary: `fact` and `ways`."""
@@ -104,6 +122,10 @@ class WhyNot:
             "fact": Printer(self.prefixes).atom(self.fact),
             "ways": [way.to_json() for way in self.ways],
         }
+
+
+def _ways(count: int) -> str:
+    return "1 way" if count == 1 else f"{count:,} ways"
 
 
 def why_not(state: KnowledgeState, fact: Atom, limit: int = _WAYS) -> WhyNot:
@@ -137,12 +159,13 @@ def why_not(state: KnowledgeState, fact: Atom, limit: int = _WAYS) -> WhyNot:
 def _distance(way: Way) -> tuple[int, bool, int, int, int]:
     """Few missing premises, data rather than axioms, with few unknown terms.
 
-    The rules of equality fit all facts; they come last.
+    The rules of equality fit all facts, and so do trivial premises; they come last.
     """
     unknown = {
         term for one in way.missing for term in _atom(one).terms if isinstance(term, Variable)
     }
     is_equality = (way.rule.name or "").startswith("eq-")
+    is_equality |= any(is_trivial(_atom(one)) for one in way.holds)
     axioms = sum(1 for one in way.missing if _is_axiom(_atom(one)))
     return len(way.missing), is_equality, axioms, len(unknown), -len(way.holds)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from corollary.errors import InvalidInput, InvalidProgram, Source, require_type
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations, validate_declarations
@@ -146,6 +147,11 @@ class Program:
 
     def __eq__(self, other: object) -> bool:
         return self._sets == other._sets if isinstance(other, Program) else NotImplemented
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy the prefixes as a dictionary."""
+        values = vars(self) | {"prefixes": dict(self.prefixes)}
+        return type(self), tuple(values[one.name] for one in fields(self))
 
     def __hash__(self) -> int:
         return hash(self._sets)

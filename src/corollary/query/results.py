@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from corollary.core.html import SHOWN, html_table, left_out
+from corollary.core.html import SHOWN, html_table, left_out, windows
 from corollary.core.terms import term_of
 from corollary.core.trivial import is_trivial_triple
 from corollary.files.native import column_type, native_values
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     import rdflib
     from rdflib.query import Result
     from rdflib.term import Identifier
-
-
-_EXAMINED = 1000  # rows among which a display looks for those that are not trivial
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class Answer:
         printer = Printer(self.prefixes)
         rows: list[list[str]] = []
         trivial = 0
-        for row in type(self)(self.table.slice(0, _EXAMINED)):
+        for row in chain.from_iterable(map(type(self), windows(self.table))):
             if len(rows) == SHOWN:
                 break
             if self._is_trivial(row):

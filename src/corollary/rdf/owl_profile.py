@@ -8,7 +8,7 @@ global restrictions of OWL 2 DL are not checked: the rules do not depend on them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from corollary.lang.printer import Printer
 from corollary.lang.syntax import IRI, RDF, TYPE, XSD, BlankNode, Constant, Literal
@@ -48,6 +48,7 @@ _CARDINALITIES = {
     "maxQualifiedCardinality": "MaxCardinality",
     "qualifiedCardinality": "ExactCardinality",
 }
+_ASSERTION = "Assertion"
 _SUB, _SUPER, _EQUIVALENT = "a subclass", "a superclass", "an equivalent class"
 Position = str
 
@@ -74,7 +75,7 @@ Triple = tuple[Constant, Constant, Constant]
 def outside_rl(
     triples: Iterable[Triple], prefixes: Mapping[str, str] | None = None
 ) -> list[OutsideAxiom]:
-    """List the axioms among triples that are outside OWL 2 RL, sorted by their text.
+    """List the axioms among triples that are outside OWL 2 RL by their text, assertions last.
 
     >>> owl, a, b = "http://www.w3.org/2002/07/owl#", IRI("urn:a"), IRI("urn:b")
     >>> for found in outside_rl([(a, TYPE, IRI(owl + "ReflexiveProperty"))]):
@@ -82,7 +83,8 @@ def outside_rl(
     ReflexiveObjectProperty(<urn:a>)
       OWL 2 RL has no reflexive properties
     """
-    return sorted(set(_Ontology(triples, prefixes).outside()), key=lambda one: one.axiom)
+    found = set(_Ontology(triples, prefixes).outside())
+    return sorted(found, key=lambda one: (_ASSERTION in one.axiom.partition("(")[0], one.axiom))
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class _Ontology:
                         yield from check(self, subject, value)
             yield from self._definition(subject, node)
             yield from self._use(subject, node)
+        yield from self._assertions()
 
     def _sub_class(self, sub: Constant, sup: Constant) -> Iterator[OutsideAxiom]:
         text = f"SubClassOf({self._class(sub)} {self._class(sup)})"
@@ -154,6 +157,10 @@ class _Ontology:
                 text = f"EquivalentClasses({self._class(subject)} {inner})"
                 problem = self._constructed_problem(name, value, _EQUIVALENT)
                 yield from self._report_problem(text, problem)
+        restriction = self._restriction(node, 0)
+        if restriction is not None:
+            text = f"EquivalentClasses({self._class(subject)} {restriction})"
+            yield from self._report_problem(text, self._restriction_problem(node, _EQUIVALENT, 0))
 
     def _disjoint(self, one: Constant, other: Constant) -> Iterator[OutsideAxiom]:
         text = f"DisjointClasses({self._class(one)} {self._class(other)})"
@@ -172,7 +179,9 @@ class _Ontology:
         if self._is_annotation(property_):
             return
         text = f"{self._kind(property_)}PropertyDomain({self._property(property_)} "
-        yield from self._report(f"{text}{self._class(class_)})", (class_, _SUPER))
+        text = f"{text}{self._class(class_)})"
+        problem = self._property_problem(property_) or self._problem(class_, _SUPER)
+        yield from self._report_problem(text, problem)
 
     def _range(self, property_: Constant, range_: Constant) -> Iterator[OutsideAxiom]:
         if self._is_annotation(property_):
@@ -181,14 +190,16 @@ class _Ontology:
         if kind == "Object" and self._is_datatype(range_):
             kind = "Data"
         text = f"{kind}PropertyRange({self._property(property_)} {self._class(range_)})"
-        if kind == "Data":
-            yield from self._report_problem(text, self._data_range(range_))
-        else:
-            yield from self._report(text, (range_, _SUPER))
+        is_data = kind == "Data"
+        problem = self._data_range(range_) if is_data else self._problem(range_, _SUPER)
+        yield from self._report_problem(text, self._property_problem(property_) or problem)
 
     def _key(self, class_: Constant, properties: Constant) -> Iterator[OutsideAxiom]:
         text = f"HasKey({self._class(class_)} {self._listed(properties)})"
-        yield from self._report(text, (class_, _SUB))
+        problem = self._problem(class_, _SUB)
+        if problem is None:
+            yield from self._report_property(text, *self._list(properties))
+        yield from self._report_problem(text, problem)
 
     def _type(self, subject: Constant, class_: Constant) -> Iterator[OutsideAxiom]:
         if class_ == IRI(OWL + "ReflexiveProperty"):
@@ -205,13 +216,81 @@ class _Ontology:
 
     def _use(self, subject: Constant, node: _Node) -> Iterator[OutsideAxiom]:
         """Axioms about top and bottom properties, which OWL 2 RL does not support."""
+        types = node.values.get(TYPE.value, ())
         for name, axiom in _PROPERTY_AXIOMS.items():
             for value in node.values.get(name, ()):
-                for part in (subject, value):
-                    if isinstance(part, IRI) and part.value in _UNSUPPORTED_PROPERTIES:
-                        inner = f"{self._property(subject)} {self._property(value)}"
-                        reason = f"OWL 2 RL does not support {self._term(part)}"
-                        yield OutsideAxiom(f"{axiom}({inner})", self._term(part), reason)
+                if axiom == "InverseObjectProperties" and isinstance(subject, BlankNode):
+                    continue  # an inverse property expression; the axiom is where it is used
+                text = f"{axiom}({self._property(subject)} {self._property(value)})"
+                yield from self._report_property(text, subject, value)
+        for type_ in types:
+            axiom = _CHARACTERISTICS.get(type_.value, "") if isinstance(type_, IRI) else ""
+            if axiom:
+                text = f"{axiom}({self._property(subject)})"
+                yield from self._report_property(text, subject)
+        for value in node.values.get(OWL + "propertyChainAxiom", ()):
+            chain = self._list(value)
+            inner = " ".join(map(self._property, chain))
+            text = f"SubObjectPropertyOf(ObjectPropertyChain({inner}) {self._property(subject)})"
+            yield from self._report_property(text, *chain, subject)
+        if IRI(OWL + "AllDisjointProperties") in types:
+            parts = [
+                part for head in node.values.get(OWL + "members", ()) for part in self._list(head)
+            ]
+            text = f"DisjointProperties({' '.join(map(self._property, parts))})"
+            yield from self._report_property(text, *parts)
+
+    def _assertions(self) -> Iterator[OutsideAxiom]:
+        """Assertions of top and bottom properties, and of values of unsupported datatypes.
+
+        Those of one property for one reason are one finding, which shows the first of them.
+        """
+        found: dict[tuple[str, str], list[OutsideAxiom]] = {}
+        for subject, node in self._nodes.items():
+            for kind, source, property_, value in self._asserted(subject, node):
+                problem = self._property_problem(property_) or self._literal_problem(value)
+                if problem is not None:
+                    name = self._property(property_)
+                    text = f"{kind}PropertyAssertion({name} {self._term(source)} "
+                    one = OutsideAxiom(f"{text}{self._term(value)})", *vars(problem).values())
+                    found.setdefault((f"{kind} {name}", problem.reason), []).append(one)
+        for (_, reason), axioms in found.items():
+            first = min(axioms, key=lambda one: one.axiom)
+            more = len(axioms) - 1
+            and_more = f" (the same in {more:,} more of its assertions)" if more else ""
+            yield replace(first, reason=reason + and_more)
+
+    def _asserted(
+        self, subject: Constant, node: _Node
+    ) -> Iterator[tuple[str, Constant, Constant, Constant]]:
+        """Assertions as kind, individual, property and value."""
+        property_ = node.first(OWL + "assertionProperty")
+        target = node.first(OWL + "targetValue") or node.first(OWL + "targetIndividual")
+        if property_ is not None and target is not None:
+            source = node.first(OWL + "sourceIndividual") or subject
+            kind = "Data" if isinstance(target, Literal) else "Object"
+            yield f"Negative{kind}", source, property_, target
+        for name, values in node.values.items():
+            for value in values:
+                kind = "Data" if isinstance(value, Literal) else "Object"
+                if name in _UNSUPPORTED_PROPERTIES or (
+                    kind == "Data" and self._kind(IRI(name)) == "Data"
+                ):
+                    yield kind, subject, IRI(name), value
+
+    def _report_property(self, text: str, *properties: Constant) -> Iterator[OutsideAxiom]:
+        problems = map(self._property_problem, properties)
+        found = next((problem for problem in problems if problem is not None), None)
+        yield from self._report_problem(text, found)
+
+    def _property_problem(self, property_: Constant | None) -> _Problem | None:
+        """Top and bottom properties may stand nowhere, and neither may their inverses."""
+        inverse = self._inverse(property_)
+        property_ = property_ if inverse is None else inverse
+        if isinstance(property_, IRI) and property_.value in _UNSUPPORTED_PROPERTIES:
+            name = self._term(property_)
+            return _Problem(name, f"OWL 2 RL does not support {name}")
+        return None
 
     # -- class expressions ---------------------------------------------------------------------
 
@@ -265,10 +344,9 @@ class _Ontology:
         kind = self._restriction_kind(node)
         if OWL + "onProperties" in node.values:
             return _Problem("onProperties", "a restriction of several properties has no effect")
-        property_ = node.first(OWL + "onProperty")
-        if isinstance(property_, IRI) and property_.value in _UNSUPPORTED_PROPERTIES:
-            name = self._term(property_)
-            return _Problem(name, f"OWL 2 RL does not support {name}")
+        problem = self._property_problem(node.first(OWL + "onProperty"))
+        if problem is not None:
+            return problem
         filler = node.first(OWL + "someValuesFrom")
         if filler is not None:
             construct = f"{kind}SomeValuesFrom"
@@ -413,13 +491,14 @@ class _Ontology:
     def _listed(self, head: Constant) -> str:
         return " ".join(self._class(part) for part in self._list(head))
 
+    def _inverse(self, term: Constant | None) -> Constant | None:
+        """The property of an inverse property expression."""
+        node = self._nodes.get(term) if isinstance(term, BlankNode) else None
+        return None if node is None else node.first(OWL + "inverseOf")
+
     def _property(self, term: Constant) -> str:
-        node = self._nodes.get(term)
-        if isinstance(term, BlankNode) and node is not None:
-            inverse = node.first(OWL + "inverseOf")
-            if inverse is not None:
-                return f"ObjectInverseOf({self._term(inverse)})"
-        return self._term(term)
+        inverse = self._inverse(term)
+        return self._term(term) if inverse is None else f"ObjectInverseOf({self._term(inverse)})"
 
     def _constructed(self, construct: str, value: Constant, depth: int = 0) -> str:
         if construct == "ObjectComplementOf":
@@ -492,6 +571,14 @@ _PROPERTY_AXIOMS = {
     OWL + "equivalentProperty": "EquivalentProperties",
     OWL + "propertyDisjointWith": "DisjointProperties",
     OWL + "inverseOf": "InverseObjectProperties",
+}
+_CHARACTERISTICS = {
+    OWL + "FunctionalProperty": "FunctionalProperty",
+    OWL + "InverseFunctionalProperty": "InverseFunctionalObjectProperty",
+    OWL + "IrreflexiveProperty": "IrreflexiveObjectProperty",
+    OWL + "SymmetricProperty": "SymmetricObjectProperty",
+    OWL + "AsymmetricProperty": "AsymmetricObjectProperty",
+    OWL + "TransitiveProperty": "TransitiveObjectProperty",
 }
 _Check = Callable[[_Ontology, Constant, Constant], Iterator[OutsideAxiom]]
 _AXIOMS: dict[str, _Check] = {

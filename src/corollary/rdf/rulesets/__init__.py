@@ -15,12 +15,14 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from corollary.errors import InvalidInput, Source, nearest, require_type
+from corollary.core.public import checked
+from corollary.errors import InvalidInput, Source, nearest
 from corollary.lang.program import Program
 
 RULE_SETS = ("rhodf", "rdfs", "owl-horst", "owl-rl", "skos", "owl-rl+skos")
 
 
+@checked
 @cache
 def rules(name: str) -> Program:
     """The built-in rule set with a name (`RULE_SETS`), with its axioms.
@@ -33,7 +35,6 @@ def rules(name: str) -> Program:
     corollary.errors.InvalidInput: E311: unknown rule set 'owl-dl'
       hint: did you mean owl-rl? Otherwise choose one of rhodf, rdfs, owl-horst, owl-rl, ...
     """
-    require_type(name, str, "the name of a rule set", f"choose one of {', '.join(RULE_SETS)}")
     if name not in RULE_SETS:
         close = nearest(name, RULE_SETS)
         hint = f"choose one of {', '.join(RULE_SETS)}"

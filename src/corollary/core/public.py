@@ -1,0 +1,152 @@
+"""Public functions: what they refuse before they run.
+
+Arguments of plain types are compared with their annotations. The methods of one knowledge base run
+one at a time, whatever threads call them, and none runs after it was closed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from corollary.errors import InvalidInput
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (Integral,),
+    "bool": (bool,),
+    "Path": (Path,),
+    "None": (type(None),),
+}
+_NAMES = {"str": "text", "int": "a whole number", "bool": "True or False", "Path": "a path"}
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+
+class Guard:
+    """Lets one thread at a time use a knowledge base, until it is closed.
+
+    >>> guard = Guard()
+    >>> with guard.held():
+    ...     guard.closed = True
+    >>> with guard.held():
+    ...     pass
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InvalidInput: E347: the knowledge base is closed
+      hint: open its store again: KnowledgeBase.open(path)
+    """
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._lock, self._process = threading.RLock(), os.getpid()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Wait for other threads, and refuse a closed knowledge base."""
+        if self._process != os.getpid():  # a fork has only one of the threads
+            self._lock, self._process = threading.RLock(), os.getpid()
+        with self._lock:
+            if self.closed:
+                hint = "open its store again: KnowledgeBase.open(path)"
+                raise InvalidInput("E347", "the knowledge base is closed", hint)
+            yield
+
+
+def checked(function: F) -> F:
+    """Refuse arguments whose types are not those of plain annotations (`str`, `int`, `bool` …).
+
+    >>> @checked
+    ... def half(number: int) -> int:
+    ...     return number // 2
+    >>> half(4)
+    2
+    >>> half("4")
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InvalidInput: E345: expected a whole number as 'number' of half, found ...
+    """
+    plain = _plain_arguments(function)
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        _check(function, plain, arguments, options)
+        return function(*arguments, **options)
+
+    return cast("F", call)
+
+
+def guarded(methods: C) -> C:
+    """Check the public methods of a class, and run them within the guard of `self.state`.
+
+    `close` and generators manage their guard themselves.
+    """
+    for name, member in [*vars(methods).items()]:
+        if name == "__init__" or isinstance(member, classmethod):
+            function = getattr(member, "__func__", member)
+            wrapped: Any = checked(function)
+            setattr(methods, name, classmethod(wrapped) if function is not member else wrapped)
+        elif not inspect.isfunction(member) or name == "close":
+            continue
+        elif not name.startswith("_") or name in _GUARDED:
+            setattr(methods, name, _guarded(member))
+    return methods
+
+
+_GUARDED = {"__contains__", "__len__", "_repr_html_", "__enter__"}
+
+
+def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    plain = _plain_arguments(method)
+
+    @functools.wraps(method)
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        with self.state.guard.held():
+            _check(method, plain, (self, *arguments), options)
+            return method(self, *arguments, **options)
+
+    return call
+
+
+def _plain_arguments(function: Callable[..., Any]) -> dict[str, str]:
+    """The arguments with plain annotations."""
+    return {
+        name: annotation
+        for name, annotation in function.__annotations__.items()
+        if name != "return"
+        and isinstance(annotation, str)
+        and all(part in _KINDS for part in annotation.split(" | "))
+    }
+
+
+def _check(
+    function: Callable[..., Any],
+    plain: dict[str, str],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+) -> None:
+    code = inspect.unwrap(function).__code__
+    names = code.co_varnames[: code.co_argcount]
+    for name, value in [*zip(names, arguments, strict=False), *options.items()]:
+        kinds = plain.get(name)
+        if kinds is not None and not _fits(value, kinds):
+            expected = " or ".join(_NAMES[kind] for kind in kinds.split(" | ") if kind in _NAMES)
+            raise InvalidInput(
+                "E345",
+                f"expected {expected} as '{name}' of {function.__name__},"
+                f" found a value of type {type(value).__name__}",
+            )
+
+
+def _fits(value: object, kinds: str) -> bool:
+    if isinstance(value, bool):
+        return "bool" in kinds.split(" | ")
+    return any(isinstance(value, _KINDS[kind]) for kind in kinds.split(" | "))
