@@ -13,10 +13,11 @@ PYTHON ?= $(shell for name in $(CANDIDATES); do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-long fuzz lint bench docs code-map lock clean
+.PHONY: help demo test test-fast test-long test-versions \
+	fuzz lint bench docs code-map dist lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
 demo: $(READY) ## run the tour, about a minute long; make demo SERVE=1 ends with the page
 	@$(BIN)/python -m corollary.cli.demo $(if $(SERVE),--serve)
@@ -29,6 +30,16 @@ test-fast: $(READY) ## run the fast tests alone
 
 test-long: $(READY) ## run the long tests: replays, faults, hostile inputs, all random cases
 	$(BIN)/pytest -n 2 --dist loadgroup -m "long or scaled"
+
+test-versions: ## run the fast tests on each of Python 3.11, 3.12 and 3.13 that is found
+	@for version in 3.11 3.12 3.13; do \
+		for python in "python$$version" "$$HOME"/.pyenv/versions/$$version.*/bin/python; do \
+			if "$$python" -c '$(USABLE)' >/dev/null 2>&1; then break; fi; python=; \
+		done; \
+		if [ -z "$$python" ]; then echo "Python $$version is not here: skipped"; continue; fi; \
+		echo "Python $$version: $$python"; \
+		$(MAKE) --no-print-directory VENV="build/python$$version" PYTHON="$$python" test-fast || exit 1; \
+	done
 
 fuzz: $(READY) ## run randomized tests: make fuzz SECONDS=600 [SEED=1] [LANES="streams faults"]
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(LANES)
@@ -49,6 +60,21 @@ docs: $(READY) ## build the documentation site in build/site
 
 code-map: $(READY) ## generate docs/code-map.md from module docstrings
 	$(BIN)/python -m tools.code_map
+
+# The checks of a release: metadata, then both files, each installed into a fresh environment where
+# the examples of the README are run.
+dist: $(READY) ## build wheel and sdist, check them, install each and try it
+	rm -rf dist build/twine build/fresh
+	$(BIN)/python -m hatchling build
+	"$(PYTHON)" -m venv build/twine
+	build/twine/bin/python -m pip install -qq --disable-pip-version-check twine
+	build/twine/bin/twine check --strict dist/*
+	@for file in dist/*.whl dist/*.tar.gz; do \
+		echo "Installing $$file into a fresh environment"; \
+		"$(PYTHON)" -m venv --clear build/fresh && \
+		build/fresh/bin/python -m pip install -qq --disable-pip-version-check "$$file" && \
+		$(BIN)/python -m tools.try_dist build/fresh || exit 1; \
+	done
 
 lock: ## pin the newest versions that pyproject.toml allows into requirements.lock
 	$(call require_python)

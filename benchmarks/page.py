@@ -73,6 +73,11 @@ def _parts(benchmark: Benchmark, found: dict[str, Any]) -> list[str]:
         grid = view.grid(rows)
         if grid:
             parts.append(f"*{view.title}*\n\n{views.markdown(grid)}")
+            if missing := view.missing(rows):
+                names = ", ".join(f"*{column.title()}*" for column in missing)
+                parts.append(f"These results are older than the columns {names}.")
+        elif view.missing(rows):
+            parts.append(f"These results are older than the table *{view.title}*.")
     if any(plot.curves(rows) for plot in benchmark.plots):
         parts.append(f"![{benchmark.summary}](../benchmarks/results/{benchmark.name}.svg)")
     return parts

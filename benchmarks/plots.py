@@ -67,6 +67,7 @@ class Plot:
     unit: str = ""
     factor: float = 1
     x_unit: str = ""
+    new: bool = False  # saved results may be older
 
     def curves(self, rows: Sequence[Row]) -> dict[str, list[tuple[Any, float]]]:
         """The points of each series.

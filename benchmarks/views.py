@@ -19,11 +19,15 @@ _REASONS = ("skipped", "failed")
 
 @dataclass(frozen=True)
 class Column:
-    """A key of the rows, its heading, and a factor for its values."""
+    """A key of the rows, its heading, and a factor for its values.
+
+    A `new` column is left out where saved results are older than it, and the page says so.
+    """
 
     key: str
     heading: str = ""
     factor: float = 1
+    new: bool = False
 
     def title(self) -> str:
         return self.heading or self.key.replace("_", " ")
@@ -60,10 +64,10 @@ class View:
         >>> View("", ("by", "s")).grid(rows)
         [['by', 's'], ['a', '0.5'], ['b', 'no b']]
         """
-        kept = [row for row in rows if matches(row, self.where)]
-        if self.needs:
-            kept = [row for row in kept if row.get(self.needs) is not None or _reason(row)]
-        columns, values = _columns(self.columns), _columns(self.values)
+        kept = self._rows(rows)
+        missing = self.missing(kept)
+        columns = [column for column in _columns(self.columns) if column not in missing]
+        values = [column for column in _columns(self.values) if column not in missing]
         if not self.across:
             shown = [row for row in kept if any(column.cell(row) for column in columns[1:])]
             cells = [_reasoned([c.cell(row) for c in columns], row) for row in kept]
@@ -87,6 +91,23 @@ class View:
             for key, line in lines.items()
         ]
         return [[*(c.title() for c in columns), *headings], *cells] if lines else []
+
+    def missing(self, rows: Iterable[Row]) -> list[Column]:
+        """New columns of which the rows have no cell.
+
+        >>> view = View("", ("n", Column("hash", new=True)))
+        >>> [column.key for column in view.missing([{"n": 1}])], view.grid([{"n": 1}])
+        (['hash'], [])
+        """
+        kept = self._rows(rows)
+        columns = [*_columns(self.columns), *_columns(self.values)]
+        return [c for c in columns if c.new and not any(c.cell(row) for row in kept)]
+
+    def _rows(self, rows: Iterable[Row]) -> list[Row]:
+        kept = [row for row in rows if matches(row, self.where)]
+        if self.needs:
+            kept = [row for row in kept if row.get(self.needs) is not None or _reason(row)]
+        return kept
 
 
 def matches(row: Row, where: Where) -> bool:

@@ -142,7 +142,7 @@ def test_views_and_plots_speak_of_keys_that_there_are(name: str) -> None:
     if found is None:
         pytest.skip(f"nothing was saved of {name}")
     rows, benchmark = found["rows"], command.BENCHMARKS[name]
-    assert [plot.title for plot in benchmark.plots if not plot.curves(rows)] == []
+    assert [plot.title for plot in benchmark.plots if not plot.new and not plot.curves(rows)] == []
     for view in benchmark.views:
         grid = view.grid(rows)
         columns = dict(enumerate(zip(*grid, strict=True)))
@@ -370,21 +370,32 @@ def test_rules_that_come_and_go(
 @pytest.mark.long
 def test_bf(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bf, "ALGORITHMS", ("dred", "bf"))
-    monkeypatch.setattr(bf, "PAPER", {"Claros": bf.PAPER["Claros"]})
+    monkeypatch.setattr(bf, "PAPER", {"Claros-L": bf.PAPER["Claros-L"]})
+    monkeypatch.setattr(bf, "_SHARES", (0.02,))
     rows = run(capsys, "bf", "--scale", "1", "--repeat", "1")
+    [point] = [row for row in rows if "as fast as" in row["case"]]
+    assert point["explicit_deleted"] == round(0.02 * point["explicit"])
     ours = [row for row in rows if "algorithm" in row]
     assert all(row["correct"] for row in ours)
-    assert {row["algorithm"] for row in ours} == {"dred", "bf"}
-    assert len([row for row in rows if row["case"] == "Claros-LE in the paper"]) == 4
+    for algorithm in ("dred", "bf"):
+        sizes = [row["explicit_deleted"] for row in ours if row["algorithm"] == algorithm]
+        assert sizes == bf.sizes_up_to(point["explicit_deleted"])
+    hashes = {(row["explicit_deleted"], row["hash"]) for row in ours}
+    assert len(hashes) == len(ours) / 2, "another state at each step, the same by both algorithms"
+    assert len([row for row in rows if row["case"] == "Claros-L in the paper"]) == 6
 
 
 @pytest.mark.long
 def test_dynamite(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamite, "ALGORITHMS", ("auto", "dred"))
+    monkeypatch.setattr(dynamite, "ALGORITHMS", ("auto", "counting"))
     rows = run(capsys, "dynamite", "--scale", "1", "--repeat", "1")
     updates = [row for row in rows if row["case"] == "updates"]
     assert [row["update"] for row in updates] == [1, 2, 3, 4, 5, 6] * 2
     assert all(row["correct"] for row in updates)
+    assert all(row["add_file_milliseconds"] >= row["add_milliseconds"] for row in updates)
+    assert len({row["hash_added"] for row in updates}) == 6
+    counting = {row["update"]: row for row in updates if row["algorithm"] == "counting"}
+    assert counting[4]["inserted"] > 1, "an added rule has consequences"
     assert len([row for row in rows if row["case"] == "updates in the paper"]) == 6
 
 

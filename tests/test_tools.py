@@ -7,16 +7,18 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tools import check_commits, code_map
+from tools import check_commits, code_map, try_dist
 
 ROOT = Path(__file__).parent.parent
 
 
-def test_examples_in_docstrings() -> None:
-    assert doctest.testmod(check_commits).failed == 0
+@pytest.mark.parametrize("tool", [check_commits, try_dist])
+def test_examples_in_docstrings(tool: ModuleType) -> None:
+    assert doctest.testmod(tool).failed == 0
 
 
 # --- commit subjects ---
@@ -199,3 +201,30 @@ def test_code_map_lists_modules_by_package(tmp_path: Path) -> None:
     assert r"| `part` | One \| two. |" in lines
     assert "| `bare` |  |" in lines
     assert "| `one` | Measure. |" in lines
+
+
+# --- trying a distribution ---
+
+
+def test_every_example_of_the_readme_is_tried() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert len([*try_dist.examples(readme)]) == readme.count("```\n```\n")
+
+
+@pytest.mark.parametrize(("prints", "status"), [("true", 1), ("echo corollary 7", 0)])
+def test_a_distribution_that_behaves_otherwise_fails(
+    prints: str,
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "README.md").write_text("No examples.", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('version = "7"\n', encoding="utf-8")
+    monkeypatch.setattr(try_dist, "ROOT", tmp_path)
+    command = tmp_path / "bin" / "corollary"
+    command.parent.mkdir()
+    command.write_text(f"#!/bin/sh\n{prints}\n", encoding="utf-8")
+    command.chmod(0o700)
+    assert try_dist.main([str(tmp_path)]) == status
+    assert f"{1 - status} of 1 examples" in capsys.readouterr().out

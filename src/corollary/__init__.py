@@ -34,6 +34,10 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     """Import the module of a public name on first access (PEP 562)."""
+    if name == "__version__":  # reading the metadata takes 20 ms
+        from importlib.metadata import version
+
+        return version("corollary")
     if name not in __all__:
         raise AttributeError(f"module 'corollary' has no attribute {name!r}")
     value = getattr(importlib.import_module(_MODULES.get(name, "corollary.errors")), name)
