@@ -16,9 +16,15 @@ from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
 from corollary.errors import InvalidInput
-from corollary.knowledge_base.data import ReadOptions
+from corollary.knowledge_base.data import DataReader, ReadOptions
 from corollary.knowledge_base.fact_forms import FactForm
 from corollary.knowledge_base.folders import read_inputs
+from corollary.knowledge_base.graphs import (
+    ReasonOver,
+    explicit_tables,
+    reason_over_rows,
+    reason_over_terms,
+)
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
@@ -79,6 +85,7 @@ class KnowledgeBase(TripleSurface):
         specialize: bool | None = None,
         mode: str = "materialized",
         materialize: Sequence[str | Atom] = (),
+        reason_over: ReasonOver = "union",
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> None:
@@ -98,6 +105,9 @@ class KnowledgeBase(TripleSurface):
         With `mode="hybrid"`, only the explicit facts and the answers to some patterns are
         materialized: the patterns about the schema, and those in `materialize`. All other facts are
         derived on demand (`Hybrid`), and transactions report changes to the materialized part.
+
+        Rules read the union of all graphs, unless `reason_over` is `default` (the default graph) or
+        names graphs, whose statements are then the explicit triples.
         """
         program = program_of(program)
         if engine not in ENGINES:
@@ -123,8 +133,12 @@ class KnowledgeBase(TripleSurface):
             materialize=tuple(patterns),
         )
         facts = encoded(program, read_inputs(program), dictionary)
+        graph_of = DataReader(dictionary, program.prefixes, {}).graph
+        chosen = reason_over_terms(reason_over, graph_of)
+        facts = {**facts, **reason_over_rows(chosen, dictionary)}
+        explicit = explicit_tables(facts, embedded)
         with gathering(Notices()) as notices:
-            self.state = KnowledgeState.derive(program, embedded.facts(facts), embedded, settings)
+            self.state = KnowledgeState.derive(program, explicit, embedded, settings)
         note_axioms([(True, facts)], program, None, dictionary, notices)
         notices.warn()
 
@@ -255,7 +269,13 @@ class KnowledgeBase(TripleSurface):
         return tx.changes
 
     def update(
-        self, text: str, *, message: str = "", load: LoadFrom = "files", name: str = "<update>"
+        self,
+        text: str,
+        *,
+        message: str = "",
+        load: LoadFrom = "files",
+        name: str = "<update>",
+        default_graph: str = "union",
     ) -> TransactionChanges:
         """Execute a SPARQL 1.1 Update request as one transaction; see `Transaction.update`.
 
@@ -269,7 +289,7 @@ class KnowledgeBase(TripleSurface):
         - [<b>, <knows>, <a>]
         """
         with self.transaction(message=message) as tx:
-            tx.update(text, load=load, name=name)
+            tx.update(text, load=load, name=name, default_graph=default_graph)
         return tx.changes
 
     def revert(

@@ -132,7 +132,12 @@ class TripleSurface:
     # -- changes ---------------------------------------------------------------------------------
 
     def insert(
-        self, data: object, *, relation: str | None = None, message: str = ""
+        self,
+        data: object,
+        *,
+        relation: str | None = None,
+        graph: object = None,
+        message: str = "",
     ) -> TransactionChanges:
         """Insert explicit facts in a transaction of their own; see `Transaction.insert`.
 
@@ -143,15 +148,20 @@ class TripleSurface:
         + path(1, 2)
         """
         with cast("_Exists", self).transaction(message=message) as tx:
-            tx.insert(data, relation=relation)
+            tx.insert(data, relation=relation, graph=graph)
         return tx.changes
 
     def delete(
-        self, data: object, *, relation: str | None = None, message: str = ""
+        self,
+        data: object,
+        *,
+        relation: str | None = None,
+        graph: object = None,
+        message: str = "",
     ) -> TransactionChanges:
         """Delete explicit facts in a transaction of their own; see `Transaction.delete`."""
         with cast("_Exists", self).transaction(message=message) as tx:
-            tx.delete(data, relation=relation)
+            tx.delete(data, relation=relation, graph=graph)
         return tx.changes
 
     # -- conversions -----------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Read RDF of every syntax as columns of ids, and write N-Triples.
 
 Compiled loops tokenize N-Triples and N-Quads (`rdf.lines`); pyoxigraph parses Turtle, TriG, RDF/XML
-and JSON-LD (`rdf.library`). Names of graphs are dropped: a statement of a named graph is a triple
-like any other.
+and JSON-LD (`rdf.library`). With the option `graphs`, the statements of named graphs are kept apart
+(`Triples.quads`); otherwise they are triples like any others.
 """
 
 from __future__ import annotations
