@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from corollary.knowledge_base.check_report import CheckReport
     from corollary.knowledge_base.differences import Differences
     from corollary.knowledge_base.schema import Schema
+    from corollary.query.graphs import Dataset
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
     from corollary.store.places import Place
@@ -381,7 +382,13 @@ class KnowledgeBase(TripleSurface):
         return relation_table(explicit, derived, names, self.state.dictionary)
 
     def query(
-        self, text: str, *, name: str = "<query>", limit_rows: int | None = None
+        self,
+        text: str,
+        *,
+        name: str = "<query>",
+        limit_rows: int | None = None,
+        default_graph: str = "union",
+        dataset: Dataset | None = None,
     ) -> Solutions | TripleTable | bool:
         """Answer a SPARQL 1.1 query over all triples, explicit and derived.
 
@@ -390,6 +397,10 @@ class KnowledgeBase(TripleSurface):
         declaration. Facts of plain relations are not triples, so SPARQL does not see them; instead
         the query can be an atom, such as `path(1, ?y)`, which binds its variables. Error messages
         refer to the query text as `name`. An answer of more than `limit_rows` rows is an error.
+
+        Patterns outside of `GRAPH` match the union of all graphs and what is derived, unless the
+        query has FROM, or `default_graph` is `default` or the IRI of a graph. `dataset` replaces
+        FROM and FROM NAMED.
 
         >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
         >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
@@ -400,7 +411,13 @@ class KnowledgeBase(TripleSurface):
         text = query_text(text)
         if is_pattern(text):
             return match(self.state, self.state.pattern(text), limit_rows)
-        answer = self.state.query_engine().query(text, self.prefixes, name, limit_rows)
+        chosen = dataset
+        if chosen is None and default_graph != "union":
+            from corollary.query.graphs import dataset_of
+
+            chosen = dataset_of(default_graph)
+        engine = self.state.query_engine()
+        answer = engine.query(text, self.prefixes, name, limit_rows, chosen)
         return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
 
     def explain_query(self, text: str, *, name: str = "<query>") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +15,7 @@ from corollary.core.terms import term_of, text_of
 from corollary.lang.syntax import TRIPLE_COLUMNS, Constant
 from corollary.query.dialect import Dialect
 from corollary.query.expressions import Clock
+from corollary.query.graphs import Dataset
 from corollary.query.parse import Parsed, parse
 from corollary.query.plan import Column, Plan
 from corollary.query.relations import Terms
@@ -38,6 +39,9 @@ class PlanTarget(Protocol):
     def dialect(self) -> Dialect:
         """The SQL dialect."""
 
+    def graphs(self) -> Sequence[int]:
+        """The named graphs."""
+
     def explain(self, plan: Plan) -> str:
         """The physical plan of the database."""
 
@@ -51,36 +55,56 @@ class Planner:
     def __init__(self, runner: PlanTarget, dictionary: Terms) -> None:
         self._target = runner
         self._dictionary = dictionary
-        self._plans: OrderedDict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, int]]
+        self._plans: OrderedDict[Hashable, tuple[Plan, int]]
         self._plans = OrderedDict()
         self._plan_count = 0
 
-    def plan(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> Plan:
+    def plan(
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        name: str = "<query>",
+        dataset: Dataset | None = None,
+    ) -> Plan:
         """The plan of a query, from the cache if possible."""
         self._target.refresh()
-        key = text, tuple(sorted(prefixes.items()))
+        key = text, tuple(sorted(prefixes.items())), dataset
         cached = self._plans.get(key)
         if cached is not None:
             self._plans.move_to_end(key)
             plan, terms = cached
             # A constant that the data lacked may have an id by now.
-            if not plan.constants or terms == len(self._dictionary):
+            is_known = not plan.constants or terms == len(self._dictionary)
+            if is_known and plan.graphs in (None, tuple(self._target.graphs())):
                 return plan
             self._target.forget(plan)
         self._plan_count += 1
-        plan = self._translate(parse(text, prefixes, name), self._plan_count)
+        plan = self._translate(parse(text, prefixes, name), self._plan_count, dataset)
         self._plans[key] = plan, len(self._dictionary)
         if len(self._plans) > _PLAN_CACHE_SIZE:
             _, (oldest, _) = self._plans.popitem(last=False)
             self._target.forget(oldest)
         return plan
 
-    def _translate(self, parsed: Parsed, number: int) -> Plan:
-        return translate(parsed, self._target.dialect, self._dictionary, number)
+    def _translate(self, parsed: Parsed, number: int, dataset: Dataset | None = None) -> Plan:
+        return translate(
+            parsed,
+            self._target.dialect,
+            self._dictionary,
+            number,
+            dataset=dataset,
+            graphs=self._target.graphs,
+        )
 
-    def explain(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> str:
+    def explain(
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        name: str = "<query>",
+        dataset: Dataset | None = None,
+    ) -> str:
         """The SQL of a query and the physical plan of the database."""
-        plan = self.plan(text, prefixes, name)
+        plan = self.plan(text, prefixes, name, dataset)
         return f"{plan.sql}\n\n{self._target.explain(plan)}"
 
 
@@ -97,21 +121,28 @@ class QueryEngine(Planner):
         prefixes: Mapping[str, str],
         name: str = "<query>",
         limit_rows: int | None = None,
+        dataset: Dataset | None = None,
     ) -> Solutions | TripleTable | bool:
         """Answer a query: a table, or for ASK, whether there is a solution."""
-        plan = self.plan(text, prefixes, name)
+        plan = self.plan(text, prefixes, name, dataset)
         self._runner.limit_rows = limit_rows
         try:
             return self.answer(plan)
         finally:
             self._runner.limit_rows = None
 
-    def solutions(self, parsed: Parsed, pattern: Node, variables: Sequence[str]) -> Solutions:
+    def solutions(
+        self,
+        parsed: Parsed,
+        pattern: Node,
+        variables: Sequence[str],
+        dataset: Dataset | None = None,
+    ) -> Solutions:
         """The solutions of a pattern of an update, which is translated anew each time."""
         self._target.refresh()
         self._plan_count += 1
         algebra = Node("SELECT", p=pattern, variables=list(variables), dataset=None)
-        plan = self._translate(replace(parsed, algebra=algebra), self._plan_count)
+        plan = self._translate(replace(parsed, algebra=algebra), self._plan_count, dataset)
         try:
             found = self.answer(plan)
         finally:
