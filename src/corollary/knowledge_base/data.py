@@ -220,8 +220,8 @@ class DataReader:
 
     def check_arity(self, relation: str, arity: int) -> None:
         """Check that a relation has a valid name and the same arity as before."""
-        known = relation in self.arities or relation == QUADS
-        if not known and (problem := name_problem(relation)) is not None:
+        is_known = relation in self.arities or relation == QUADS
+        if not is_known and (problem := name_problem(relation)) is not None:
             raise InvalidInput("E511", *problem)
         known = self.arities.setdefault(relation, arity)
         if known != arity:
@@ -322,7 +322,7 @@ class DataReader:
 
     def _row(self, row: object, relation: str | None) -> Atom:
         if _module(row) == "pyoxigraph" and type(row).__name__ in _PYOXIGRAPH_STATEMENTS:
-            names = TRIPLE_COLUMNS
+            names: tuple[str, ...] = TRIPLE_COLUMNS
             if type(getattr(row, "graph_name", None)).__name__ in _PYOXIGRAPH:
                 names = (*names, "graph_name")
             row = tuple(getattr(row, name) for name in names)

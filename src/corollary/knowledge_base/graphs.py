@@ -30,7 +30,18 @@ from corollary.core.graphs import (
 from corollary.core.tables import Tables, argument_columns, narrow, scatter
 from corollary.errors import InvalidInput
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import IRI, QUADS, TRIPLE, Atom, BlankNode, Constant, Rule, Variable
+from corollary.lang.syntax import (
+    IRI,
+    QUADS,
+    TRIPLE,
+    TRIPLE_COLUMNS,
+    TRIPLES_NAME,
+    Atom,
+    BlankNode,
+    Constant,
+    Rule,
+    Variable,
+)
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.state import KnowledgeState
@@ -153,8 +164,8 @@ class _Graphs:
         rows = quads.rows(QUAD)
         mask = np.zeros(len(rows), np.bool_)
         for predicate, columns, places in scatter(TRIPLES, [*rows.T[:3]], self.dictionary):
-            wanted = triples.rows(predicate) if predicate in triples.predicates() else ()
-            if len(wanted):
+            if predicate in triples.predicates():
+                wanted = triples.rows(predicate)
                 mask[places] = np.isin(_keys(columns), _keys([*wanted.T]))
         return rows[mask]
 
@@ -163,7 +174,8 @@ class _Graphs:
         subject, property_, object_, graph = (Variable(name) for name in "spog")
         row = (subject, property_, object_)
         wanted, quad = Atom(_WANTED.relation, row), Atom(QUADS, (*row, graph))
-        rule = compile_rule(Rule(Atom(_FOUND.relation, quad.terms), (wanted, quad)), self.dictionary)
+        head = Atom(_FOUND.relation, quad.terms)
+        rule = compile_rule(Rule(head, (wanted, quad)), self.dictionary)
         tables = {_WANTED: np.stack(_columns(triples, self.dictionary), axis=1)}
         found = self.engine.derive([rule], quads.union(self.engine.facts(tables))).facts
         return found.rows(_FOUND) if _FOUND in found.predicates() else np.empty((0, 4), np.uint32)
@@ -213,9 +225,7 @@ def default_graph(explicit: Facts, engine: Engine[Facts], among: Facts | None = 
     return graphs.default_graph(among, explicit, Reach.of(records, engine.dictionary), quads)
 
 
-def graph_difference(
-    old: Facts, new: Facts, engine: Engine[Facts]
-) -> tuple[Facts, Facts]:
+def graph_difference(old: Facts, new: Facts, engine: Engine[Facts]) -> tuple[Facts, Facts]:
     """What graphs lose and gain between two sets of explicit facts, as for a request."""
     lost, gained = old.difference(new), new.difference(old)
     if not (has_graphs(old) or has_graphs(new)):
@@ -294,13 +304,44 @@ def graph_tables(state: KnowledgeState, graph: Constant | None) -> Tables:
     return {QUAD: rows} if len(rows) else {}
 
 
+def statements_of(state: KnowledgeState, graph: Constant) -> dict[str, tuple[Facts, Facts]]:
+    """The explicit and derived statements of a graph, by relation: triples, and quads."""
+    reasoner, engine = state.reasoner, state.engine
+    nothing = engine.facts({})
+    if graph == DEFAULT:
+        triples = outside_of_graphs(state, "explicit"), outside_of_graphs(state, "derived")
+        return {TRIPLES_NAME: triples, QUADS: (nothing, nothing)}
+    subject, predicate, object_ = (Variable(name) for name in TRIPLE_COLUMNS)
+    quads = reasoner.match(Atom(QUADS, (subject, predicate, object_, graph)))
+    own = quads.intersection(reasoner.explicit)
+    both = own, quads.difference(own)
+
+    def triples_of(quads: Facts) -> Facts:
+        return engine.facts(narrow(TRIPLE, [*_rows(quads).T[:3]], engine.dictionary))
+
+    return {TRIPLES_NAME: (triples_of(both[0]), triples_of(both[1])), QUADS: both}
+
+
+def outside_of_graphs(state: KnowledgeState, which: str) -> Facts:
+    """The explicit triples of the default graph, and the derived triples of no named graph."""
+    reasoner, engine = state.reasoner, state.engine
+    found = engine.facts({})
+    if which != "derived":
+        found = default_graph(reasoner.explicit, engine)
+    if which != "explicit":
+        names = tuple(Variable(name) for name in TRIPLE_COLUMNS)
+        every = reasoner.match(Atom(TRIPLE, names))
+        quads = reasoner.match(Atom(QUADS, (*names, Variable("graph"))))
+        named = engine.facts(narrow(TRIPLE, [*_rows(quads).T[:3]], engine.dictionary))
+        found = found.union(every.difference(reasoner.explicit).difference(named))
+    return found
+
+
 ReasonOver = str | Iterable[object]
 """`union`, `default`, or the names of graphs."""
 
 
-def reason_over_terms(
-    graphs: ReasonOver, read: Callable[[object], Constant]
-) -> list[Constant]:
+def reason_over_terms(graphs: ReasonOver, read: Callable[[object], Constant]) -> list[Constant]:
     """The graphs that rules read; none stands for all.
 
     >>> reason_over_terms("default", lambda term: IRI(str(term)))

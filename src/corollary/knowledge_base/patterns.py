@@ -38,7 +38,9 @@ def read_pattern(
             return Atom(name[1], tuple(Variable(f"v{number}") for number in range(known)))
         pattern = parse_atom(pattern, prefixes, "<pattern>")
     require_type(pattern, Atom, "a pattern", "such as '[?x, a, :Person]' or 'path(1, ?y)'")
-    if pattern.relation not in (TRIPLE, QUADS) and _arity(pattern.relation, arities) != len(pattern.terms):
+    if pattern.relation not in (TRIPLE, QUADS) and _arity(pattern.relation, arities) != len(
+        pattern.terms
+    ):
         raise InvalidInput(
             "E203",
             f"'{pattern.relation}' has {arities[pattern.relation]} arguments in the knowledge"

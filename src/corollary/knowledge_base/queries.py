@@ -56,7 +56,7 @@ class _Source:
 
     def graphs(self) -> list[int]:
         """List the named graphs."""
-        return np.unique(self.graph_rows("quads")[:, 3]).tolist()
+        return [int(graph) for graph in np.unique(self.graph_rows("quads")[:, 3])]
 
 
 class Materialized(_Source):

@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 
 # The name of a rule set or file: a program has at least a full stop, with a blank or an atom.
 _NAME = re.compile(r"[\w+./\\:~-]*[\w+]\Z")
-_EXPORTED = {"turtle": "ttl", "ttl": "ttl", "nt": "nt", "nq": "nq", "trig": "trig"}
+_EXPORTED = {
+    **{name: name for name in ("ttl", "nt", "nq", "trig", "jsonld")},
+    "turtle": "ttl",
+    "nquads": "nq",
+    "n-quads": "nq",
+    "json-ld": "jsonld",
+}
 
 
 class _Exists(Protocol):

@@ -166,9 +166,7 @@ class Transaction:
         self._is_over = False  # rolled back
         self._terms = 0  # known before the transaction
 
-    def insert(
-        self, data: object, *, relation: str | None = None, graph: object = None
-    ) -> None:
+    def insert(self, data: object, *, relation: str | None = None, graph: object = None) -> None:
         """Insert explicit facts: text, triples, quads, atoms, a data frame or an rdflib graph.
 
         Text is Turtle, TriG or the rule language. A triple is a tuple of three terms, each a value,
@@ -178,9 +176,7 @@ class Transaction:
         """
         self.request(self._facts(data, relation, graph), inserts=True)
 
-    def delete(
-        self, data: object, *, relation: str | None = None, graph: object = None
-    ) -> None:
+    def delete(self, data: object, *, relation: str | None = None, graph: object = None) -> None:
         """Delete explicit facts, in the forms of `insert`; all other facts are ignored.
 
         Triples are deleted from the default graph, or from the named `graph`; they stay explicit

@@ -105,6 +105,8 @@ class Printer:
         terms = [self.term(term) for term in atom.terms]
         if atom.relation == FALSE:
             return FALSE
+        if atom.relation == "_default-graph":  # `core.graphs`
+            return f"[{', '.join(terms)}] <urn:x-corollary:default>"
         if atom.relation not in (TRIPLE, QUADS):
             return f"{atom.relation}({', '.join(terms)})"
         if atom.terms[1] == TYPE:

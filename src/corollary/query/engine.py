@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -193,12 +193,25 @@ def construct(
     >>> triples.to_pylist()
     [{'subject': '_:x0', 'predicate': '<p>', 'object': '"a"'}]
     """
-    parts = []
+    parts = [
+        pa.table(places, schema=_SCHEMA) for places in instances(template, columns, rows, scope)
+    ]
+    table = pa.concat_tables([_SCHEMA.empty_table(), *parts])
+    return TripleTable(_distinct(_valid(table)))
+
+
+def instances(
+    template: Sequence[Sequence[str | Constant]],
+    columns: Mapping[str, pa.Array],
+    rows: int,
+    scope: str = "",
+) -> Iterator[list[pa.Array]]:
+    """The terms of each row of a template, per solution."""
     numbers = pc.cast(pa.array(np.arange(rows)), pa.large_string())
     labels: dict[str, str] = {}
-    for triple in template:
+    for row in template:
         places: list[pa.Array] = []
-        for term in triple:
+        for term in row:
             if not isinstance(term, str):
                 places.append(pa.repeat(pa.scalar(text_of(term), pa.large_string()), rows))
             elif term.startswith("_:"):
@@ -209,9 +222,7 @@ def construct(
                 )
             else:
                 places.append(columns[term])
-        parts.append(pa.table(places, schema=_SCHEMA))
-    table = pa.concat_tables([_SCHEMA.empty_table(), *parts])
-    return TripleTable(_distinct(_valid(table)))
+        yield places
 
 
 def describe(

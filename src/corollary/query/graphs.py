@@ -83,7 +83,9 @@ def _source(t: Translation, graph: IRI) -> Source | int:
 # -- GRAPH -----------------------------------------------------------------------------------------
 
 
-def graph(node: Node, t: Translation, translate: Callable[[Node, Translation], Relation]) -> Relation:
+def graph(
+    node: Node, t: Translation, translate: Callable[[Node, Translation], Relation]
+) -> Relation:
     """Translate `GRAPH`."""
     if isinstance(node.term, Variable):
         return _every(node, t, translate)
@@ -133,6 +135,14 @@ def _active(t: Translation, active: Active | EachGraph) -> Iterator[None]:
     t.active = outer
 
 
+@contextmanager
+def graph_hidden(t: Translation) -> Iterator[None]:
+    """Translate a subquery, which does not see the variable of the active graph."""
+    active = t.active
+    with _active(t, Active(active.sources) if isinstance(active, Active) else active):
+        yield
+
+
 def _needs_joins_only(node: Node) -> bool:
     """Whether all operators treat the graphs apart if their patterns bind the graph."""
     match node.name:
@@ -170,9 +180,7 @@ def _binds(node: Node) -> bool:
 # -- patterns of triples ---------------------------------------------------------------------------
 
 
-def table(
-    t: Translation, ids: Sequence[int | None]
-) -> tuple[str, Mapping[int, str]]:
+def table(t: Translation, ids: Sequence[int | None]) -> tuple[str, Mapping[int, str]]:
     """The triples of the active graph as a FROM item, and its columns by position.
 
     `ids` are the constants of the pattern, as far as they are known. The fourth column of any
@@ -186,15 +194,14 @@ def table(
             where.append(_among(active.named))
         return f"({_select(t, 'quads', where, 'spog')})", {**columns, 3: "g"}
     graphs = tuple(source for source in active.sources if isinstance(source, int))
-    parts = [
-        _select(t, source, where) for source in active.sources if not isinstance(source, int)
-    ]
+    parts = [_select(t, source, where) for source in active.sources if not isinstance(source, int)]
     if graphs or not parts:
         parts.append(_select(t, "quads", [*where, _among(graphs)]))
-    several = len(active.sources) > 1
-    return f"({' UNION '.join(parts)})" if several and len(parts) > 1 else (
-        f"(SELECT DISTINCT s, p, o FROM ({parts[0]}) AS {t.fresh()})" if several else f"({parts[0]})"
-    ), columns
+    if len(parts) > 1:
+        return f"({' UNION '.join(parts)})", columns
+    if len(graphs) > 1:  # a triple in several of them counts once
+        return f"(SELECT DISTINCT s, p, o FROM ({parts[0]}) AS {t.fresh()})", columns
+    return f"({parts[0]})", columns
 
 
 def bound_graph(t: Translation) -> tuple[str, int] | None:
@@ -237,7 +244,9 @@ def _names(t: Translation, variable: str, named: tuple[int, ...] | None) -> Rela
         sql = " UNION ALL ".join(f"SELECT CAST({one} AS BIGINT) AS {name}" for one in named)
         return Relation(sql, {variable: Column(name)})
     inner = _select(t, "quads", [] if named is None else [_among(named)], "g")
-    return Relation(f"SELECT DISTINCT g AS {name} FROM ({inner}) AS {t.fresh()}", {variable: Column(name)})
+    return Relation(
+        f"SELECT DISTINCT g AS {name} FROM ({inner}) AS {t.fresh()}", {variable: Column(name)}
+    )
 
 
 def _drop_variables(t: Translation, relation: Relation) -> Relation:
@@ -252,7 +261,9 @@ def _constant(t: Translation, variable: str, graph: int) -> Relation:
 def _nothing(t: Translation, relation: Relation) -> Relation:
     alias = t.fresh()
     listed = select(relations.names(relation, alias))
-    return Relation(f"SELECT {listed} FROM ({relation.sql}) AS {alias} WHERE FALSE", relation.columns)
+    return Relation(
+        f"SELECT {listed} FROM ({relation.sql}) AS {alias} WHERE FALSE", relation.columns
+    )
 
 
 def without_graph(t: Translation, relation: Relation) -> Relation:

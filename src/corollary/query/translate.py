@@ -19,7 +19,7 @@ from corollary.query.conditions import (
 )
 from corollary.query.dialect import Dialect
 from corollary.query.expressions import Clock
-from corollary.query.graphs import Dataset, graph, start, without_graph
+from corollary.query.graphs import Dataset, graph, graph_hidden, start, without_graph
 from corollary.query.parse import Parsed, too_deep, unsupported
 from corollary.query.paths import basic_graph_pattern, variable_name
 from corollary.query.plan import Column, Form, Plan, Relation
@@ -394,6 +394,12 @@ def _slice(node: Node, t: Translation) -> Relation:
     return replace(relation, sql=sql)
 
 
+def _subquery(node: Node, t: Translation) -> Relation:
+    with graph_hidden(t):  # a variable that a subquery does not select is another one
+        relation = _translate(node.p, t)
+    return _join_seed(t, replace(relation, order=(), row=None))
+
+
 def _refuse(word: str, reason: str) -> Callable[[Node, Translation], Relation]:
     def refuse(node: Node, t: Translation) -> Relation:
         raise unsupported(t.parsed, word, node.span, reason)
@@ -415,7 +421,7 @@ _OPERATORS: dict[str, Callable[[Node, Translation], Relation]] = {
     "Reduced": lambda node, t: _translate(node.p, t),  # duplicates may stay
     "OrderBy": _order_by,
     "Slice": _slice,
-    "Subquery": lambda node, t: _join_seed(t, replace(_translate(node.p, t), order=(), row=None)),
+    "Subquery": _subquery,
     "Values": lambda node, t: _join_seed(t, relations.values(t, node.variables, node.rows)),
     "Graph": lambda node, t: graph(node, t, _translate),
     "Service": _refuse("SERVICE", _SERVICE),

@@ -17,7 +17,15 @@ from pyarrow import compute
 
 from corollary.core.strings import string_bytes
 from corollary.errors import InvalidInput
-from corollary.lang.syntax import IRI, QUAD_COLUMNS, TRIPLE_COLUMNS, XSD, BlankNode, Constant, Literal
+from corollary.lang.syntax import (
+    IRI,
+    QUAD_COLUMNS,
+    TRIPLE_COLUMNS,
+    XSD,
+    BlankNode,
+    Constant,
+    Literal,
+)
 from corollary.rdf.files import Pieces
 from corollary.rdf.triples import Reading
 

@@ -86,13 +86,17 @@ class Triples:
         """Sort the statements by their text."""
         from pyarrow import compute
 
-        ids, places = np.unique(np.concatenate(self.columns), return_inverse=True)
+        together = np.concatenate([*self.columns, *self.quads.T])
+        ids, places = np.unique(together, return_inverse=True)
         ranks = np.empty(len(ids), np.int64)
         ranks[compute.array_sort_indices(dictionary.texts(ids)).to_numpy()] = np.arange(len(ids))
-        subject, predicate, object_ = np.split(ranks[places], 3)
+        ranks = ranks[places]
+        subject, predicate, object_ = np.split(ranks[: 3 * len(self)], 3)
         order = np.lexsort((object_, predicate, subject))
+        s, p, o, graph = np.split(ranks[3 * len(self) :], 4)
         return replace(
             self,
+            quads=self.quads[np.lexsort((o, p, s, graph))],
             subject=self.subject[order],
             predicate=self.predicate[order],
             object=self.object[order],
@@ -115,6 +119,10 @@ class Triples:
             return np.asarray(found.to_numpy(zero_copy_only=False), bool)[places]
 
         return ~begins(self.subject, '"') & begins(self.predicate, "<")
+
+    def quads_are_rdf(self, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
+        """Return a mask of valid statements of named graphs; see `are_rdf`."""
+        return Triples.of(self.quads[:, :3]).are_rdf(dictionary)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Triples:
         """Select the statements of a mask."""
