@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, Facts
-from corollary.core.tables import decode
+from corollary.core.tables import Tables, argument_columns, decode, joined
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.data import DataReader, InputOptions
+from corollary.knowledge_base.graphs import graph_difference
 from corollary.knowledge_base.patterns import arities_of
 from corollary.knowledge_base.persistence import StoreHandle
 from corollary.knowledge_base.reverting import VersionSource, request_difference
@@ -35,7 +36,7 @@ from corollary.knowledge_base.stored import rows_of
 from corollary.knowledge_base.transaction import Transaction
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import Aggregate, Atom, Constant, Negation, Rule
+from corollary.lang.syntax import QUADS, TRIPLE, Aggregate, Atom, Constant, Negation, Rule
 from corollary.store import Store
 from corollary.store.commits import Commit, Statistics
 from corollary.store.delta import LOG, read_actions, sync, translate_write_errors
@@ -43,6 +44,7 @@ from corollary.store.layout import (
     INSERTED,
     MADE_DERIVED,
     MADE_EXPLICIT,
+    TRIPLES,
     arguments,
     width_of,
 )
@@ -129,6 +131,9 @@ class _Purged(VersionSource):
         self.atoms: frozenset[Atom] = frozenset()
         self.terms: frozenset[Constant] = frozenset()
         self._known = np.full(len(stored), -1, np.int64)  # new ids by stored ids
+        self._relations = set(arities)
+        self._engine = cast("Engine[Facts]", ColumnarEngine(stored))
+        self._explicit = self._engine.facts({})  # of the last version replayed
 
     def select(
         self, statements: Sequence[object], about: Sequence[object], **options: Unpack[InputOptions]
@@ -184,6 +189,47 @@ class _Purged(VersionSource):
             mask |= np.fromiter((fact in self._statements for fact in facts), bool, len(facts))
         self._erased.update(_tuples(rows.select(["relation", *names]).filter(pa.array(mask))))
         return rows.filter(pa.array(~mask))
+
+    def graph_changes(self, state: KnowledgeState, first: int, second: int) -> tuple[Facts, Facts]:
+        """What graphs lose and gain from one version to another, without the selected statements.
+
+        Graphs are compared before anything is left out: a triple is gone with its last graph.
+        """
+        if QUADS not in self._relations:
+            return self.explicit_changes(state.engine, first, second)
+        before, everything = self._explicit, VersionSource(self.store, self.stored)
+        if second == self.oldest:
+            rows = self.store.snapshot(second).facts()
+            tables = joined(everything.tables(rows.filter(rows["explicit"])))
+            self._explicit = self._engine.facts(tables)
+        else:
+            lost, gained = everything.explicit_changes(self._engine, first, second)
+            self._explicit = before.difference(lost).union(gained)
+        found = graph_difference(before, self._explicit, self._engine)
+        lost, gained = (state.engine.facts(self._kept(facts)) for facts in found)
+        return lost, gained
+
+    def _kept(self, facts: Facts) -> Tables:
+        """The facts that are not selected, with the ids of the new dictionary."""
+        tables = {}
+        for predicate in facts.predicates():
+            rows = facts.rows(predicate)
+            columns = argument_columns(predicate, rows, self.stored)
+            mask = np.zeros(len(rows), bool)
+            for column in columns:
+                mask |= np.isin(column, self.about)
+            if self._statements:
+                places = [column.tolist() for column in columns]
+                relation = TRIPLES if predicate.relation == TRIPLE else predicate.relation
+                for place, row in enumerate(zip(*places, strict=True)):
+                    is_quad = relation == QUADS and (TRIPLES, *row[:3]) in self._statements
+                    mask[place] |= is_quad or (relation, *row) in self._statements
+            for row in zip(*(column[mask].tolist() for column in columns), strict=True):
+                self._erased.add((predicate.relation, *row))
+            if not mask.all():
+                kept = rows[~mask]
+                tables[predicate] = self.ids(kept.ravel().astype(np.int64)).reshape(kept.shape)
+        return tables
 
     def program(self, version: int) -> Program:
         """The rules of a version, and its axioms without the selected ones."""
