@@ -32,6 +32,8 @@ def add_arguments(parser: arguments.Parser) -> None:
     )
     arguments.add_store(parser)
     arguments.add_sources(parser)
+    arguments.add_graph(parser, "put the statements of the files into a named graph")
+    arguments.add_reason_over(parser, "union")
     arguments.add_rules(parser)
     arguments.add_import_map(parser)
     megabytes = IN_PROCESS_BYTES // 1_000_000
@@ -96,6 +98,8 @@ def _on_spark(options: argparse.Namespace, rules: Sequence[str]) -> Report:
             rules=rules,
             mode=options.mode,
             materialize=options.materialize,
+            graph=options.graph,
+            reason_over=options.reason_over or "union",
             **arguments.session_of(options),
             **read_options(options),
             message=options.message,

@@ -22,6 +22,7 @@ from corollary.knowledge_base.folders import read_inputs
 from corollary.knowledge_base.graphs import (
     ReasonOver,
     explicit_tables,
+    graphs_of,
     reason_over_rows,
     reason_over_terms,
 )
@@ -420,7 +421,9 @@ class KnowledgeBase(TripleSurface):
         answer = engine.query(text, self.prefixes, name, limit_rows, chosen)
         return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
 
-    def explain_query(self, text: str, *, name: str = "<query>") -> str:
+    def explain_query(
+        self, text: str, *, name: str = "<query>", default_graph: str = "union"
+    ) -> str:
         """Return the SQL that answers a query, and its execution plan.
 
         In hybrid mode, the plan of an atom is its proof tree.
@@ -430,7 +433,10 @@ class KnowledgeBase(TripleSurface):
         text = query_text(text)
         if is_pattern(text):
             return QueryPlan(self.explain_plan(text))
-        return QueryPlan(self.state.query_engine().explain(text, self.prefixes, name))
+        from corollary.query.graphs import dataset_of
+
+        dataset = dataset_of(default_graph)
+        return QueryPlan(self.state.query_engine().explain(text, self.prefixes, name, dataset))
 
     def count(self, pattern: FactForm | None = None) -> int:
         """Count all facts (hybrid: the materialized ones), or those that match a pattern."""
@@ -445,7 +451,7 @@ class KnowledgeBase(TripleSurface):
         └─ p(1, "a")   explicit
         """
         proof = self.state.reasoner.explain(self.state.pattern(fact))
-        return replace(proof, prefixes=self.prefixes)
+        return replace(proof, prefixes=self.prefixes, graphs=graphs_of(self.state, proof))
 
     def explain_plan(self, pattern: FactForm) -> Tree:
         """Explain how hybrid mode answers a pattern: the proof tree with its leaves and sizes.

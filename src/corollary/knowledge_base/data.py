@@ -346,8 +346,10 @@ class DataReader:
         """Convert the name of a graph; a text without brackets is an IRI or a prefixed name."""
         if hasattr(value, "identifier"):  # a graph of rdflib
             value = value.identifier
-        if isinstance(value, str) and _module(value) == "builtins" and "://" in value:
-            value = IRI(value.removeprefix("<").removesuffix(">"))
+        if type(value) is str and not value.startswith(("<", "_:", '"')):
+            prefix, colon, _ = value.partition(":")
+            if colon and prefix not in WELL_KNOWN_PREFIXES | self.prefixes:
+                value = IRI(value)
         return check_graph(self.term(value))
 
     def _predicate(self, value: object) -> Constant:

@@ -8,7 +8,7 @@ relations that record the graphs. Without named graphs a request is what the rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,8 @@ from corollary.core.graphs import (
     REASON_OVER,
     RECORDS,
 )
-from corollary.core.tables import Tables, argument_columns, narrow, scatter
+from corollary.core.proof import Proof
+from corollary.core.tables import Tables, argument_columns, decode, encode, narrow, scatter
 from corollary.errors import InvalidInput
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
@@ -42,6 +43,7 @@ from corollary.lang.syntax import (
     Rule,
     Variable,
 )
+from corollary.reasoning.engines import is_in_process
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.state import KnowledgeState
@@ -159,7 +161,7 @@ class _Graphs:
         quads = records.only([QUAD])
         if not len(triples) or not len(quads):
             return np.empty((0, 4), np.uint32)
-        if len(triples) * _BY_LOOKUP < len(quads):
+        if len(triples) * _BY_LOOKUP < len(quads) or not is_in_process(self.engine):
             return self._looked_up(triples, quads)
         rows = quads.rows(QUAD)
         mask = np.zeros(len(rows), np.bool_)
@@ -322,6 +324,32 @@ def statements_of(state: KnowledgeState, graph: Constant) -> dict[str, tuple[Fac
     return {TRIPLES_NAME: (triples_of(both[0]), triples_of(both[1])), QUADS: both}
 
 
+def graphs_of(state: KnowledgeState, proof: Proof) -> dict[Atom, tuple[Constant, ...]]:
+    """The graphs of the explicit triples of a proof; none if there are no named graphs.
+
+    >>> from corollary.knowledge_base.base import KnowledgeBase
+    >>> kb = KnowledgeBase("[?y, <q>, ?x] :- [?x, <p>, ?y] .")
+    >>> _ = kb.update("INSERT DATA { <a> <p> <b> GRAPH <g> { <a> <p> <b> } }")
+    >>> print(kb.explain("[<b>, <q>, <a>]"))
+    [<b>, <q>, <a>]   by [?y, <q>, ?x] :- [?x, <p>, ?y]
+    └─ [<a>, <p>, <b>]   explicit in <urn:x-corollary:default>, <g>
+    """
+    explicit, engine, dictionary = state.reasoner.explicit, state.engine, state.dictionary
+    if not has_graphs(explicit):
+        return {}
+    leaves = [node.fact for node in proof.nodes() if node.kind == "explicit"]
+    triples = [fact for fact in leaves if isinstance(fact, Atom) and fact.relation == TRIPLE]
+    wanted = engine.facts(encode(triples, dictionary))
+    found: dict[Atom, list[Constant]] = {}
+    for fact in decode(default_graph(explicit, engine, wanted), dictionary):
+        found.setdefault(fact, []).append(DEFAULT)
+    rows = quads_of_triples(wanted, explicit, engine)
+    for row in rows[np.lexsort(rows.T)].tolist():
+        *terms, graph = dictionary.terms(row)
+        found.setdefault(Atom(TRIPLE, tuple(terms)), []).append(graph)
+    return {fact: tuple(graphs) for fact, graphs in found.items()}
+
+
 def outside_of_graphs(state: KnowledgeState, which: str) -> Facts:
     """The explicit triples of the default graph, and the derived triples of no named graph."""
     reasoner, engine = state.reasoner, state.engine
@@ -355,6 +383,19 @@ def reason_over_terms(graphs: ReasonOver, read: Callable[[object], Constant]) ->
     if not names:
         raise InvalidInput("E349", "rules read no graph", "give union, default or names of graphs")
     return [DEFAULT if name in ("default", DEFAULT) else read(name) for name in names]
+
+
+def graph_named(text: str, prefixes: Mapping[str, str]) -> Constant:
+    """Read the name of a graph; that of the default graph is a name, too.
+
+    >>> graph_named("http://example.org/g", {}), graph_named("default", {}) == DEFAULT
+    (IRI(value='http://example.org/g'), True)
+    """
+    from corollary.knowledge_base.data import DataReader  # imports this module
+
+    if text in ("default", DEFAULT.value, f"<{DEFAULT.value}>"):
+        return DEFAULT
+    return DataReader(Dictionary(), prefixes, {}).graph(text)
 
 
 def reason_over_rows(graphs: Iterable[Constant], dictionary: Dictionary) -> Tables:

@@ -27,7 +27,7 @@ from corollary.core.tables import Tables, argument_columns, decode, joined
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.data import DataReader, InputOptions
-from corollary.knowledge_base.graphs import graph_difference
+from corollary.knowledge_base.graphs import graph_difference, into_graph
 from corollary.knowledge_base.patterns import arities_of
 from corollary.knowledge_base.persistence import StoreHandle
 from corollary.knowledge_base.reverting import VersionSource, request_difference
@@ -73,14 +73,17 @@ def purge(
     *,
     statements: Sequence[object] = (),
     about: Sequence[object] = (),
+    graph: object = None,
     author: str | None = None,
     **options: Unpack[InputOptions],
 ) -> Purged:
     """Erase explicit facts from all versions of a store, and commit a version that records it.
 
     `statements` are files, tables or graphs with facts, as for `Transaction.delete_from`. `about`
-    lists terms: all facts with one of them in any place are erased. Nobody else may write to the
-    store meanwhile. Exports, clones and backups are not touched.
+    lists terms: all facts with one of them in any place are erased. A triple is erased from all
+    graphs, or with `graph` from that one only; the name of a graph in `about` erases its
+    statements. Nobody else may write to the store meanwhile. Exports, clones and backups are not
+    touched.
 
     >>> import tempfile
     >>> from corollary.knowledge_base.base import KnowledgeBase
@@ -103,7 +106,7 @@ def purge(
         hint = "build a new store from an export"
         raise InvalidInput("E517", "a hybrid store cannot be purged", hint, file=str(folder))
     source = _Purged(old, open_terms(newest), arities_of(newest), newest.program)
-    source.select(statements, about, **options)
+    source.select(statements, about, graph, **options)
     part = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"
     with translate_write_errors(folder):
         try:
@@ -136,7 +139,11 @@ class _Purged(VersionSource):
         self._explicit = self._engine.facts({})  # of the last version replayed
 
     def select(
-        self, statements: Sequence[object], about: Sequence[object], **options: Unpack[InputOptions]
+        self,
+        statements: Sequence[object],
+        about: Sequence[object],
+        graph: object,
+        **options: Unpack[InputOptions],
     ) -> None:
         """Choose the facts to leave out; the dictionary of the store is only used in memory."""
         terms = [self._reader.term(term) for term in about]
@@ -147,6 +154,8 @@ class _Purged(VersionSource):
         atoms: list[Atom] = []
         for part in tables:
             part = self._reader.facts(part) if isinstance(part, Program) else part
+            if graph is not None:
+                part = into_graph(part, self._reader.graph(graph), self.stored)
             facts = cast("Facts", engine.facts(part))
             atoms += decode(facts, self.stored)
             for table in rows_of(facts, self.stored):

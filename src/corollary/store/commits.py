@@ -38,13 +38,13 @@ class Statistics:
 
     @property
     def explicit(self) -> int:
-        """The number of explicit facts."""
-        return sum(count.explicit for count in self.relations.values())
+        """The number of explicit facts, without those of auxiliary relations."""
+        return sum(count.explicit for name, count in self.relations.items() if name[0] != "_")
 
     @property
     def facts(self) -> int:
         """The number of all facts."""
-        return sum(count.facts for count in self.relations.values())
+        return sum(count.facts for name, count in self.relations.items() if name[0] != "_")
 
 
 @dataclass(frozen=True)

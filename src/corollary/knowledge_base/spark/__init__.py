@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from corollary.errors import OperationFailed
+from corollary.knowledge_base.graphs import ReasonOver
 from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.spark.options import Options, PipelineOptions, UpdateOptions
 from corollary.knowledge_base.spark.stages import OnProgress, Stage
@@ -32,6 +33,7 @@ def build(
     rules: Rules | Iterable[Rules] = "owl-rl",
     mode: str = "materialized",
     materialize: Sequence[str] = (),
+    reason_over: ReasonOver = "union",
     partitions: int | None = None,
     **options: Unpack[PipelineOptions],
 ) -> Built:
@@ -52,13 +54,26 @@ def build(
     With `mode="hybrid"` the store holds only the explicit facts, and the answers to patterns about
     schemas and to the patterns of `materialize`; all other answers are derived at query time.
 
+    Statements of named graphs keep their graphs; a DataFrame may have a column `graph`, null for
+    the default graph. With `graph`, all other statements are put into that named graph. Rules read
+    all graphs, or those of `reason_over`.
+
         spark.build("univ.store", ["univ-bench.owl", "data/*.nt"], master="local[*]")
         spark.build("univ.store", ["s3a://bucket/univ/", frame], rules="rdfs", session=session)
     """
     with _explain_missing():
         from corollary.knowledge_base.spark import pipeline
     place = store_path(path, options.get("storage_options"))
-    return pipeline.build(place, sources, rules, mode, materialize, partitions, Options(**options))
+    return pipeline.build(
+        place,
+        sources,
+        rules,
+        Options(**options),
+        reason_over,
+        mode=mode,
+        patterns=materialize,
+        partitions=partitions,
+    )
 
 
 def update(
