@@ -33,8 +33,8 @@ def info(options: argparse.Namespace) -> None:
     files = [*snapshot.fact_data, *snapshot.term_data]
     report = {
         "version": commit.version,
-        "explicit": statistics.explicit,
-        "facts": statistics.facts,
+        "explicit": statistics.visible.explicit,
+        "facts": statistics.visible.facts,
         "terms": commit.terms,
         "rules": commit.rules,
         "mode": commit.mode,

@@ -227,6 +227,13 @@ def default_graph(explicit: Facts, engine: Engine[Facts], among: Facts | None = 
     return graphs.default_graph(among, explicit, Reach.of(records, engine.dictionary), quads)
 
 
+def unread_triples(explicit: Facts, engine: Engine[Facts]) -> Facts:
+    """The triples of graphs that rules do not read, as far as they are not explicit."""
+    graphs, records = _Graphs(explicit, engine), explicit.only(RECORDS)
+    every = graphs._triples(_rows(records)).union(graphs._defaults(records))
+    return every.difference(explicit)
+
+
 def graph_difference(old: Facts, new: Facts, engine: Engine[Facts]) -> tuple[Facts, Facts]:
     """What graphs lose and gain between two sets of explicit facts, as for a request."""
     lost, gained = old.difference(new), new.difference(old)

@@ -12,11 +12,11 @@ from corollary.core.changes import Changes
 from corollary.core.compile import TRIPLES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, Facts
-from corollary.core.graphs import QUAD
+from corollary.core.graphs import QUAD, REASON_OVER
 from corollary.core.match import triple_rows
 from corollary.core.tables import pattern_of
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.knowledge_base.graphs import default_graph, quads_of
+from corollary.knowledge_base.graphs import default_graph, quads_of, unread_triples
 from corollary.knowledge_base.hybrid import triple_ids, triple_pattern
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Constant
@@ -48,11 +48,17 @@ class _Source:
             return quads_of(reasoner.match(pattern_of(QUAD, 4)))
         if source == "default":
             return triple_rows(default_graph(explicit, state.engine), state.dictionary)
+        if source == "unread":
+            return triple_rows(unread_triples(explicit, state.engine), state.dictionary)
         triples = explicit.only([TRIPLES])
         if source == "derived":
             every = reasoner.match(triple_pattern((None, None, None), state.dictionary))
             triples = every.difference(triples)
         return triple_rows(triples, state.dictionary)
+
+    def has_unread(self) -> bool:
+        """Tell whether there may be graphs that rules do not read."""
+        return REASON_OVER in self._state.reasoner.explicit.predicates()
 
     def graphs(self) -> list[int]:
         """List the named graphs."""

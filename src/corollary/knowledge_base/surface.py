@@ -23,6 +23,7 @@ from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyoxigraph
     import rdflib
 
     from corollary.knowledge_base.export import Which
@@ -180,6 +181,35 @@ class TripleSurface:
         1
         """
         return self.match(which=which).to_rdflib()
+
+    def to_dataset(self, which: Which = "all") -> rdflib.Dataset:
+        """Convert the statements to an rdflib dataset, each in its graphs.
+
+        Derived triples are in the default graph, unless a rule derives them into a named one.
+
+        >>> from corollary import KnowledgeBase
+        >>> kb = KnowledgeBase()
+        >>> _ = kb.insert("<urn:g> { <urn:a> <urn:p> 1 }")
+        >>> [str(graph.identifier) for graph in kb.to_dataset().graphs() if len(graph)]
+        ['urn:g']
+        """
+        from corollary.rdf.rdflib_terms import require_rdflib
+
+        require_rdflib()
+        import rdflib
+
+        dataset = rdflib.Dataset()
+        dataset.parse(data=str(self.serialize("nq", which)), format="nquads")
+        return dataset
+
+    def to_pyoxigraph(self, which: Which = "all") -> pyoxigraph.Store:
+        """Convert the statements to a store of pyoxigraph; see `to_dataset`."""
+        import pyoxigraph
+
+        store = pyoxigraph.Store()
+        data = str(self.serialize("nq", which)).encode()
+        store.bulk_load(data, format=pyoxigraph.RdfFormat.N_QUADS)
+        return store
 
     def to_arrow(self, which: Which = "all") -> pa.Table:
         """Convert the triples to an Arrow table: subject, predicate and object in N-Triples."""

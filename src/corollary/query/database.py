@@ -53,6 +53,9 @@ class AnswerSource(Protocol):
     def graphs(self) -> Sequence[int]:
         """The named graphs."""
 
+    def has_unread(self) -> bool:
+        """Whether there may be graphs that rules do not read."""
+
 
 class TripleSource(AnswerSource, Protocol):
     """Triples partitioned by property, and rdf:type triples by class."""
@@ -129,6 +132,10 @@ class DuckDBRunner(ABC, Generic[S]):
     def graphs(self) -> Sequence[int]:
         """The named graphs."""
         return self._source.graphs()
+
+    def has_unread(self) -> bool:
+        """Whether there may be graphs that rules do not read."""
+        return self._source.has_unread()
 
     def run(self, plan: Plan) -> pa.Table:
         """Run a plan; the result has its columns, as ids or texts."""

@@ -42,6 +42,9 @@ class PlanTarget(Protocol):
     def graphs(self) -> Sequence[int]:
         """The named graphs."""
 
+    def has_unread(self) -> bool:
+        """Whether there may be graphs that rules do not read."""
+
     def explain(self, plan: Plan) -> str:
         """The physical plan of the database."""
 
@@ -68,7 +71,7 @@ class Planner:
     ) -> Plan:
         """The plan of a query, from the cache if possible."""
         self._target.refresh()
-        key = text, tuple(sorted(prefixes.items())), dataset
+        key = text, tuple(sorted(prefixes.items())), dataset, self._target.has_unread()
         cached = self._plans.get(key)
         if cached is not None:
             self._plans.move_to_end(key)
@@ -94,6 +97,7 @@ class Planner:
             number,
             dataset=dataset,
             graphs=self._target.graphs,
+            has_unread=self._target.has_unread(),
         )
 
     def explain(

@@ -68,12 +68,19 @@ def dataset_of(default_graph: str | IRI = "union") -> Dataset:
 def start(t: Translation, dataset: Dataset) -> None:
     """Set the dataset of a translation."""
     t.dataset = dataset
-    t.active = Active(tuple(dict.fromkeys(_source(t, graph) for graph in dataset.default)))
+    sources = (source for graph in dataset.default for source in _sources(t, graph))
+    t.active = Active(tuple(dict.fromkeys(sources)))
 
 
 def is_union(active: Active | EachGraph) -> bool:
     """Whether patterns match all triples."""
     return isinstance(active, Active) and active.sources == ("union",)
+
+
+def _sources(t: Translation, graph: IRI) -> tuple[Source | int, ...]:
+    if t.has_unread and graph in (UNION, EXPLICIT):
+        return (_SOURCES[graph], "unread")
+    return (_source(t, graph),)
 
 
 def _source(t: Translation, graph: IRI) -> Source | int:
@@ -94,7 +101,7 @@ def graph(
     if named is not None and node.term not in named:
         with _active(t, Active(())):
             return translate(node.p, t)
-    with _active(t, Active((_source(t, node.term),))):
+    with _active(t, Active(_sources(t, node.term))):
         found = translate(node.p, t)
     if node.p.name == "BGP" and not node.p.triples and node.term not in PSEUDO_GRAPHS:
         return relations.join(t, found, _drop_variables(t, _names(t, "", (t.id(node.term),))))

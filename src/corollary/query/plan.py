@@ -13,8 +13,8 @@ Form = Choice["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
 # How a column represents terms: by id, or by canonical text if the data may lack them.
 Kind = Choice["id", "text", "bool", "row"]
 # A table of triples other than those of a property: all of them, those of all graphs with their
-# graphs, or those of a pseudo-graph.
-Source = Choice["union", "quads", "default", "explicit", "derived"]
+# graphs, those of a pseudo-graph, or those that rules do not read, which are no explicit facts.
+Source = Choice["union", "quads", "default", "explicit", "derived", "unread"]
 # The result of a function: a truth value, a term, a sort key, or an aggregate.
 ResultKind = Choice["condition", "value", "key", "aggregate"]
 

@@ -50,6 +50,7 @@ class Translation:
     seed: Relation | None = None  # outer bindings that are visible in an EXISTS pattern
     graphs: Callable[[], Sequence[int]] = tuple  # the named graphs
     dataset: Any = None  # `graphs.Dataset`
+    has_unread: bool = False  # whether there are graphs that rules do not read
     active: Any = None  # `graphs.Active` or `graphs.EachGraph`: what patterns match
     _names: dict[str, str] = field(default_factory=dict)
     _count: int = 0

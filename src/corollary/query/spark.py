@@ -82,7 +82,10 @@ class SparkQueries(Planner):
     def _translate(self, parsed: Parsed, number: int, dataset: Dataset | None = None) -> Plan:
         # Each lookup would be a Spark job, so collect all terms first and look them up in one.
         recorder = _TermRecorder()
-        translate(parsed, self._runner.dialect, recorder, number, dataset=dataset)
+        unread = self._runner.has_unread()
+        translate(
+            parsed, self._runner.dialect, recorder, number, dataset=dataset, has_unread=unread
+        )
         self._terms.remember(recorder.terms)
         return super()._translate(parsed, number, dataset)
 
@@ -136,6 +139,10 @@ class SparkRunner:
             rows = self._graphs["quads"]().select("g").distinct().collect() if self._graphs else []
             self._graph_ids = sorted(row[0] for row in rows)
         return self._graph_ids
+
+    def has_unread(self) -> bool:
+        """Whether there may be graphs that rules do not read."""
+        return "unread" in self._graphs
 
     def prepare(self, plan: Plan) -> None:
         """Create the views and functions that a plan uses."""

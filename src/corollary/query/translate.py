@@ -38,15 +38,17 @@ def translate(
     *,
     dataset: Dataset | None = None,
     graphs: Callable[[], Sequence[int]] = tuple,
+    has_unread: bool = False,
 ) -> Plan:
     """Translate a query to a plan; `number` is unique per database.
 
-    `dataset` is that of a query without FROM; `graphs` returns the named graphs.
+    `dataset` is that of a query without FROM; `graphs` returns the named graphs,
+    and `has_unread` tells whether there may be graphs that rules do not read.
     """
     algebra = parsed.algebra
     form = cast(Form, algebra.name)
     plan = Plan(form, Clock(), number)
-    t = Translation(plan, dialect, dictionary, parsed, graphs=graphs)
+    t = Translation(plan, dialect, dictionary, parsed, graphs=graphs, has_unread=has_unread)
     if algebra.dataset is not None:
         dataset = Dataset(*algebra.dataset)
     start(t, dataset or Dataset())

@@ -11,6 +11,7 @@ from corollary.core.graphs import DEFAULTS, QUAD, REASON_OVER
 from corollary.engines.spark.stored import DataFrame
 from corollary.lang.syntax import TRIPLES_NAME
 from corollary.query.plan import Source
+from corollary.store.commits import Count
 
 _TRIPLE = ["arg0", "arg1", "arg2"]
 
@@ -41,11 +42,14 @@ def explicit_rows(
 
 
 def graph_frames(
-    facts: DataFrame, relations: Collection[str], derived: Callable[[], DataFrame] | None = None
+    facts: DataFrame,
+    relations: Mapping[str, Count],
+    default_id: int | None,
+    derived: Callable[[], DataFrame] | None = None,
 ) -> Mapping[Source, Callable[[], DataFrame]]:
     """The tables of graphs for queries over the facts of a version.
 
-    `derived` returns the derived triples of a hybrid store.
+    `default_id` is the id of `DEFAULT`; `derived` returns the derived triples of a hybrid store.
     """
     names = [f"arg{at} AS {name}" for at, name in enumerate("spo")]
 
@@ -62,20 +66,31 @@ def graph_frames(
             return explicit()
         recorded = _rows(facts, DEFAULTS.relation).selectExpr(*names)
         named = _rows(facts, QUAD.relation).where("explicit").selectExpr(*names, "arg3 AS g")
-        if REASON_OVER.relation in relations:
-            return recorded
+        chosen = relations.get(REASON_OVER.relation)
+        if chosen is not None and chosen.facts:
+            read = _rows(facts, REASON_OVER.relation).selectExpr("arg0 AS g")
+            named = named.join(read, "g", "left_semi")
+            if default_id is None or read.where(read["g"] == default_id).isEmpty():
+                return recorded
         alone = explicit().join(named.select("s", "p", "o"), ["s", "p", "o"], "left_anti")
         return alone.unionAll(recorded).distinct()
 
     def own_derived() -> DataFrame:
         return _rows(facts, TRIPLES_NAME).where("NOT explicit").selectExpr(*names)
 
-    return {
+    def unread() -> DataFrame:
+        recorded = _rows(facts, DEFAULTS.relation).selectExpr(*names)
+        every = quads().select("s", "p", "o").unionAll(recorded).distinct()
+        return every.join(explicit(), ["s", "p", "o"], "left_anti")
+
+    frames: dict[Source, Callable[[], DataFrame]] = {
         "quads": quads,
         "default": default,
         "explicit": explicit,
         "derived": derived or own_derived,
     }
+    count = relations.get(REASON_OVER.relation)
+    return {**frames, "unread": unread} if count is not None and count.facts else frames
 
 
 def _rows(facts: DataFrame, relation: str) -> DataFrame:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from corollary.core.graphs import DEFAULT, REASON_OVER
 from corollary.engines.spark.failures import explain_failures
 from corollary.engines.spark.folders import refuse_occupied, write_folder
 from corollary.engines.spark.persisted import PersistedFrames
@@ -192,14 +193,15 @@ class SparkStore:
     def _graphs(self, unfolded: Unfolded | None) -> Mapping[Source, Callable[[], DataFrame]]:
         """The tables of graphs."""
         names = self._snapshot.statistics.relations
+        default = self._dictionary.find(DEFAULT) if REASON_OVER.relation in names else None
         if unfolded is None:
-            return graph_frames(self._facts, names)
+            return graph_frames(self._facts, names, default)
 
         def derived() -> DataFrame:
-            explicit = graph_frames(self._facts, names)["explicit"]()
+            explicit = graph_frames(self._facts, names, default)["explicit"]()
             return unfolded.answer((None, None, None), {}).frame().exceptAll(explicit)
 
-        return graph_frames(self._facts, names, derived)
+        return graph_frames(self._facts, names, default, derived)
 
     @cached_property
     def _unfolded(self) -> Unfolded | None:
