@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,7 +110,6 @@ def test_the_ignored_cases_are_of_this_suite() -> None:
 
 @pytest.mark.parametrize("name", _names("PositiveSyntaxTest11"))
 def test_syntax(name: str) -> None:
-    # Some speak of named graphs, which only evaluation refuses.
     parse(CASES[name].query.read_text("utf-8"), {})
 
 
@@ -128,7 +128,10 @@ def test_evaluation(name: str) -> None:
     with kb.transaction() as tx:
         for path in one.data:
             tx.insert(_read(path))
-    answer = kb.query(f"BASE <{_BASE}{one.query.relative_to(FOLDER)}>\n{text}")
+        for path in (*one.named, *_from(text, one.query)):
+            tx.insert(_read(path), graph=f"<{_BASE}{path.relative_to(FOLDER)}>")
+    base = f"BASE <{_BASE}{one.query.relative_to(FOLDER)}>"
+    answer = kb.query(f"{base}\n{text}", default_graph="default")
     assert one.result is not None
     expected = one.result.read_bytes()
     if isinstance(answer, TripleTable):
@@ -157,6 +160,12 @@ def test_evaluation(name: str) -> None:
         keys = [i for i, v in enumerate(found[0]) if v in mine[0]]
         assert len(keys) == len(found[0])
         assert _masked(mine, found[0]) == _masked(found, found[0])
+
+
+def _from(text: str, query: Path) -> list[Path]:
+    """The documents of FROM, which are the graphs of the dataset."""
+    names = re.findall(r"FROM\s+(?:NAMED\s+)?<([^>]+)>", text)
+    return [path for name in names if (path := query.parent / name).is_file()]
 
 
 def _read(path: Path) -> str:

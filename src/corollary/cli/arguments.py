@@ -58,6 +58,34 @@ def add_sources(parser: Parser, before: str = "") -> None:
     parser.add_argument("sources", nargs="+", metavar="FILE", help=before + files)
 
 
+def add_graph(parser: Parser, what: str) -> None:
+    """Add the flag for a named graph."""
+    parser.add_argument("--graph", metavar="IRI", help=what)
+
+
+def add_reason_over(parser: Parser, default: str) -> None:
+    """Add the flag for the graphs that rules read."""
+    parser.add_argument(
+        "--reason-over",
+        nargs="+",
+        action="extend",
+        metavar="GRAPH",
+        help="the graphs whose statements rules read: union (all), default (the default graph), or"
+        f" IRIs of graphs (default: {default})",
+    )
+
+
+def add_default_graph(parser: Parser) -> None:
+    """Add the flag for what patterns outside of GRAPH match."""
+    parser.add_argument(
+        "--default-graph",
+        default="union",
+        metavar="GRAPH",
+        help="what patterns outside of GRAPH match without FROM: union (all graphs and what is"
+        " derived), default (the default graph), or the IRI of a graph (default: union)",
+    )
+
+
 def add_engine(parser: Parser, default: str | None, *others: str, help_: str = "") -> None:
     """Add the flag for the engine; without a default, the command chooses."""
     from corollary.reasoning.engines import ENGINES  # loads the engines

@@ -30,6 +30,8 @@ def add_arguments(parser: arguments.Parser) -> None:
     )
     arguments.add_store(parser)
     arguments.add_sources(parser)
+    arguments.add_graph(parser, "put the statements of the files into a named graph")
+    arguments.add_reason_over(parser, "union")
     arguments.add_rules(parser)
     arguments.add_import_map(parser)
     megabytes = IN_PROCESS_BYTES // 1_000_000
@@ -87,6 +89,8 @@ def _on_spark(options: argparse.Namespace, rules: Sequence[str]) -> Report:
             mode=options.mode,
             equality=options.equality,
             materialize=options.materialize,
+            graph=options.graph,
+            reason_over=options.reason_over or "union",
             **arguments.session_of(options),
             **read_options(options),
             message=options.message,

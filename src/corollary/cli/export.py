@@ -11,6 +11,7 @@ from corollary.cli.output import print_json, print_rows
 from corollary.cli.progress import Progress
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.export import EXPORT_FORMATS, TABLE_FORMATS, Which, export
+from corollary.knowledge_base.graphs import graph_named
 
 
 def add_arguments(parser: arguments.Parser) -> None:
@@ -25,13 +26,17 @@ def add_arguments(parser: arguments.Parser) -> None:
         "--format",
         choices=EXPORT_FORMATS,
         default="nt",
-        help="nt, nq, ttl, trig (triples), parquet (a folder of files), delta (a folder or an"
-        " address with a Delta table for each relation) (default: nt)",
+        help="nt, ttl (all triples), nq, trig, jsonld (triples by graph), parquet (a folder of"
+        " files), delta (a folder or an address with a Delta table for each relation)"
+        " (default: nt)",
     )
     parser.add_argument(
         "--out",
         metavar="TARGET",
         help="a file, or a folder for parquet and delta (default: standard output)",
+    )
+    arguments.add_graph(
+        parser, "the statements of a named graph, or of urn:x-corollary:default, alone"
     )
     facts = parser.add_mutually_exclusive_group()
     facts.add_argument("--explicit", action="store_true", help="explicit facts only")
@@ -61,7 +66,10 @@ def write(options: argparse.Namespace) -> None:
         else:
             progress.outcome = lambda: f"some files in {options.out} may be new (each is whole)"
         target = arguments.place_of(options, options.out) if options.out else sys.stdout.buffer
-        done = export(kb.state, target, options.format, which)
+        graph = None
+        if options.graph is not None:
+            graph = graph_named(options.graph, kb.prefixes)
+        done = export(kb.state, target, options.format, which, graph=graph)
         sys.stdout.flush()
     if options.json:
         print_json(vars(done))

@@ -6,6 +6,7 @@ import argparse
 
 from corollary.cli import arguments
 from corollary.cli.output import print_json
+from corollary.lang.syntax import is_auxiliary
 
 
 def add_arguments(parser: arguments.Parser) -> None:
@@ -24,15 +25,20 @@ def info(options: argparse.Namespace) -> None:
     store = Store.open(arguments.place_of(options))
     snapshot = store.snapshot(options.at_version)
     commit, statistics = snapshot.commit, snapshot.statistics
+    relations = [
+        (name, count)
+        for name, count in sorted(statistics.relations.items())
+        if count.facts and not is_auxiliary(name)
+    ]
     files = [*snapshot.fact_data, *snapshot.term_data]
     report = {
         "version": commit.version,
-        "explicit": statistics.explicit,
-        "facts": statistics.facts,
+        "explicit": statistics.visible.explicit,
+        "facts": statistics.visible.facts,
         "terms": commit.terms,
         "rules": commit.rules,
         "mode": commit.mode,
-        "relations": {n: c.facts for n, c in sorted(statistics.relations.items()) if c.facts},
+        "relations": {name: count.facts for name, count in relations},
         "bytes": sum(file.size for file in files),
         "files": len(files),
         "equality": commit.equality,
@@ -48,6 +54,5 @@ def info(options: argparse.Namespace) -> None:
         print(f"{name:<12}{report[name]}")
     for name in ("facts", "explicit", "terms", "rules", "bytes", "files"):
         print(f"{name:<12}{report[name]:,}")
-    for name, count in sorted(statistics.relations.items()):
-        if count.facts:
-            print(f"  {name:<24}{count.facts:,}, {count.facts - count.explicit:,} derived")
+    for name, count in relations:
+        print(f"  {name:<24}{count.facts:,}, {count.facts - count.explicit:,} derived")

@@ -50,6 +50,7 @@ def load_files(
         equality=getattr(options, "equality", "rules"),
         mode=getattr(options, "mode", None) or "materialized",
         materialize=getattr(options, "materialize", ()),
+        reason_over=getattr(options, "reason_over", None) or "union",
         threads=options.threads,
         limit_memory=options.limit_memory,
     )
@@ -57,6 +58,7 @@ def load_files(
         *sources,
         on_progress=progress.reading,
         import_map=import_map_of(getattr(options, "import_map", ())),
+        graph=getattr(options, "graph", None),
         **read_options(options),
     )
 

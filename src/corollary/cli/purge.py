@@ -39,6 +39,7 @@ def add_arguments(parser: arguments.Parser) -> None:
         metavar="TERM",
         help="erase all facts with a term in any place, such as '<http://example.org/ann>'",
     )
+    arguments.add_graph(parser, "erase the statements of --statements from this named graph only")
     arguments.add_on_error(parser)
     arguments.add_output(parser)
     parser.set_defaults(command=purge)
@@ -49,7 +50,13 @@ def purge(options: argparse.Namespace) -> None:
     if not options.statements and not options.about:
         raise InvalidInput("E313", "nothing to purge", "give --statements or --about")
     place = arguments.place_of(options)
-    done = erase(place, statements=options.statements, about=options.about, **read_options(options))
+    done = erase(
+        place,
+        statements=options.statements,
+        about=options.about,
+        graph=options.graph,
+        **read_options(options),
+    )
     if options.json:
         print_json(asdict(done))
     elif not options.quiet:

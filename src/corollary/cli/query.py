@@ -74,6 +74,7 @@ def add_arguments(parser: arguments.Parser) -> None:
         help="with --engine spark: let tasks write the answer as files of a new folder, for large"
         f" answers (--format {', '.join(FOLDERS)}; default: parquet)",
     )
+    arguments.add_default_graph(parser)
     parser.add_argument(
         "--at-version", type=arguments.natural, metavar="N", help="an older version of the store"
     )
@@ -118,18 +119,20 @@ def query(options: argparse.Namespace) -> None:
         clock.lap("load" if options.data else "open")
         progress.state = "answering the query"
         if options.explain_plan:
-            print(source.explain_query(text, name=name))
+            print(source.explain_query(text, name=name, default_graph=options.default_graph))
             return
         if isinstance(source, KnowledgeBase):
-            answer = source.query(text, name=name)
+            answer = source.query(text, name=name, default_graph=options.default_graph)
         elif options.out_folder:
             format_ = options.format or "parquet"
-            rows = source.write(text, options.out_folder, format_, name=name)
+            rows = source.write(
+                text, options.out_folder, format_, name=name, default_graph=options.default_graph
+            )
             clock.lap("query")
             _report(options, f"{rows:,} rows, ", clock)
             return
         else:
-            answer = source.collect(text, name=name)
+            answer = source.collect(text, name=name, default_graph=options.default_graph)
         clock.lap("query")
         _print(options, answer, source.prefixes, progress)
     _report(options, "" if isinstance(answer, bool) else f"{len(answer):,} rows, ", clock)

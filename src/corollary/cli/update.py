@@ -53,6 +53,14 @@ def add_arguments(parser: arguments.Parser) -> None:
         ("--patch", "RDF Patch files: each transaction is a commit of its own"),
     ):
         parser.add_argument(flag, action="extend", nargs="+", default=[], metavar="FILE", help=what)
+    arguments.add_graph(parser, "the named graph that --insert and --delete are about")
+    arguments.add_reason_over(parser, "as before")
+    arguments.add_default_graph(parser)
+    parser.add_argument(
+        "--replace-graph",
+        action="store_true",
+        help="delete all other statements of --graph, so that it has those of --insert",
+    )
     parser.add_argument(
         "--sparql",
         metavar="REQUEST",
@@ -99,7 +107,9 @@ def add_commit(parser: arguments.Parser) -> None:
 def update(options: argparse.Namespace) -> None:
     """Change a store and report."""
     facts = options.insert or options.delete
-    rules = options.add_rules or options.remove_rules
+    rules = options.add_rules or options.remove_rules or options.reason_over
+    if options.replace_graph and (options.graph is None or not options.insert):
+        raise InvalidInput("E313", "--replace-graph needs --graph and --insert")
     has_request = options.sparql is not None
     if not facts and not rules and not options.patch and not has_request:
         raise InvalidInput(
@@ -187,10 +197,11 @@ def _retried(work: Callable[[], _Outcome], options: argparse.Namespace) -> _Outc
 
 
 def _on_spark(options: argparse.Namespace) -> Built:
-    for flag in ("patch", "sparql"):
+    for flag in ("patch", "sparql", "reason_over", "replace_graph"):
         if getattr(options, flag):
             hint = "leave out --engine spark"
-            raise InvalidInput("E313", f"--{flag} needs --engine columnar", hint)
+            name = flag.replace("_", "-")
+            raise InvalidInput("E313", f"--{name} needs --engine columnar", hint)
     with Steps(quiet=options.quiet, stages=_STAGES) as steps:
         return spark.update(
             arguments.place_of(options),
@@ -199,6 +210,7 @@ def _on_spark(options: argparse.Namespace) -> Built:
             add_rules=options.add_rules,
             remove_rules=options.remove_rules,
             algorithm=options.algorithm,
+            graph=options.graph,
             **arguments.session_of(options),
             **read_options(options),
             message=options.message,
@@ -303,11 +315,21 @@ def _fill(options: argparse.Namespace, kb: KnowledgeBase, tx: Transaction) -> No
     """Request the changes of the command."""
     reading = read_options(options)
     if options.sparql is not None:
-        tx.update(options.sparql.text, load=options.load, name=options.sparql.name)
+        tx.update(
+            options.sparql.text,
+            load=options.load,
+            name=options.sparql.name,
+            default_graph=options.default_graph,
+        )
+    if options.reason_over:
+        tx.reason_over(options.reason_over)
+    if options.replace_graph:
+        tx.clear_graph(options.graph)
     for path in options.delete:
-        tx.delete_from(path, **reading)
+        tx.delete_from(path, graph=options.graph, **reading)
     if options.insert:
-        tx.load(*options.insert, import_map=import_map_of(options.import_map), **reading)
+        imports = import_map_of(options.import_map)
+        tx.load(*options.insert, import_map=imports, graph=options.graph, **reading)
     for path in options.remove_rules:
         tx.remove_rules(Path(path))
     for path in options.add_rules:

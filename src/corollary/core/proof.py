@@ -10,7 +10,7 @@ from typing import Any
 
 from corollary.core.html import TreeRow, svg_tree
 from corollary.lang.printer import Printer, quote
-from corollary.lang.syntax import Aggregate, Atom, Negation, Rule
+from corollary.lang.syntax import Aggregate, Atom, Negation, Rule, Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,8 @@ class Proof:
     more: bool = False  # of an aggregate: whether there are facts besides the premises
     least: bool = True  # whether the search has made sure that no proof has a smaller height
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
+    graphs: Mapping[Atom, tuple[Term, ...]] = field(default_factory=dict, repr=False)
+    """The graphs of the explicit triples of the whole proof, if there are named ones."""
 
     @property
     def kind(self) -> str:
@@ -135,7 +137,14 @@ class Proof:
                 lines[-1] += f", the first {len(node.premises)} facts of more"
         return [node for node in later.values() if id(node) not in shown]
 
+    def _graphs(self, node: Proof) -> list[str]:
+        """The graphs that have an explicit triple."""
+        found = self.graphs.get(node.fact, ()) if isinstance(node.fact, Atom) else ()
+        return [self._printer.term(graph) for graph in found]
+
     def _reason(self, node: Proof) -> str:
+        if node.kind == "explicit" and (graphs := self._graphs(node)):
+            return f"explicit in {', '.join(graphs)}"
         if node.rule is None:
             return {"absent": "no such fact", "aggregate": "computed from"}.get(
                 node.kind, node.kind
@@ -145,10 +154,11 @@ class Proof:
     def to_json(self) -> dict[str, Any]:
         """The proof as nested dictionaries.
 
-        Each has `fact`, `rule`, `explicit`, `premises` and `kind`; the outermost also `height` and
-        `least`. A repeated part has no premises and `"repeated": true`. In a high proof, the parts
-        below a certain depth are in the list `parts` of the outermost node and referenced by
-        `"part"`, their position in the list: JSON readers reject deep nesting.
+        Each has `fact`, `rule`, `explicit`, `premises` and `kind`, and `graphs` if named graphs
+        have an explicit triple; the outermost also `height` and `least`. A repeated part has no
+        premises and `"repeated": true`. In a high proof, the parts below a certain depth are in the
+        list `parts` of the outermost node and referenced by `"part"`, their position in the list:
+        JSON readers reject deep nesting.
         """
         root: dict[str, Any] = {}
         parts: list[dict[str, Any]] = []
@@ -160,6 +170,8 @@ class Proof:
             out["rule"] = self._rule_text(node)
             out["explicit"] = node.explicit
             out["kind"] = node.kind
+            if graphs := self._graphs(node):
+                out["graphs"] = graphs
             out["premises"] = []
             if node.more:
                 out["more"] = True

@@ -18,9 +18,16 @@ from corollary.core.proof import Proof
 from corollary.core.public import guarded
 from corollary.core.watch import watching
 from corollary.errors import InvalidInput, require_type
-from corollary.knowledge_base.data import ReadOptions
+from corollary.knowledge_base.data import DataReader, ReadOptions
 from corollary.knowledge_base.fact_forms import FactForm
 from corollary.knowledge_base.folders import read_inputs
+from corollary.knowledge_base.graphs import (
+    ReasonOver,
+    explicit_tables,
+    graphs_of,
+    reason_over_rows,
+    reason_over_terms,
+)
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
 from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from corollary.knowledge_base.check_report import CheckReport
     from corollary.knowledge_base.differences import Differences
     from corollary.knowledge_base.schema import Schema
+    from corollary.query.graphs import Dataset
     from corollary.query.results import Solutions, TripleTable
     from corollary.store.commits import Commit
     from corollary.store.places import Place
@@ -82,6 +90,7 @@ class KnowledgeBase(TripleSurface):
         specialize: bool | None = None,
         mode: str = "materialized",
         materialize: Sequence[str | Atom] = (),
+        reason_over: ReasonOver = "union",
         threads: int = 1,
         limit_memory: int | None = None,
     ) -> None:
@@ -101,6 +110,9 @@ class KnowledgeBase(TripleSurface):
         With `mode="hybrid"`, only the explicit facts and the answers to some patterns are
         materialized: the patterns about the schema, and those in `materialize`. All other facts are
         derived on demand (`Hybrid`), and transactions report changes to the materialized part.
+
+        Rules read the union of all graphs, unless `reason_over` is `default` (the default graph) or
+        names graphs, whose statements are then the explicit triples.
         """
         program = program_of(program)
         if engine not in ENGINES:
@@ -123,8 +135,12 @@ class KnowledgeBase(TripleSurface):
             materialize=tuple(patterns),
         )
         facts = encoded(program, read_inputs(program), dictionary)
+        graph_of = DataReader(dictionary, program.prefixes, {}).graph
+        chosen = reason_over_terms(reason_over, graph_of)
+        facts = {**facts, **reason_over_rows(chosen, dictionary)}
+        explicit = explicit_tables(facts, embedded)
         with gathering(Notices()) as notices, watching("deriving"):
-            self.state = KnowledgeState.derive(program, embedded.facts(facts), embedded, settings)
+            self.state = KnowledgeState.derive(program, explicit, embedded, settings)
         note_axioms([(True, facts)], program, None, dictionary, notices)
         notices.warn()
 
@@ -271,7 +287,13 @@ class KnowledgeBase(TripleSurface):
         return tx.changes
 
     def update(
-        self, text: str, *, message: str = "", load: LoadFrom = "files", name: str = "<update>"
+        self,
+        text: str,
+        *,
+        message: str = "",
+        load: LoadFrom = "files",
+        name: str = "<update>",
+        default_graph: str = "union",
     ) -> TransactionChanges:
         """Execute a SPARQL 1.1 Update request as one transaction; see `Transaction.update`.
 
@@ -285,7 +307,7 @@ class KnowledgeBase(TripleSurface):
         - [<b>, <knows>, <a>]
         """
         with self.transaction(message=message) as tx:
-            tx.update(text, load=load, name=name)
+            tx.update(text, load=load, name=name, default_graph=default_graph)
         return tx.changes
 
     def revert(
@@ -377,7 +399,13 @@ class KnowledgeBase(TripleSurface):
         return relation_table(explicit, derived, names, self.state.dictionary)
 
     def query(
-        self, text: str, *, name: str = "<query>", limit_rows: int | None = None
+        self,
+        text: str,
+        *,
+        name: str = "<query>",
+        limit_rows: int | None = None,
+        default_graph: str = "union",
+        dataset: Dataset | None = None,
     ) -> Solutions | TripleTable | bool:
         """Answer a SPARQL 1.1 query over all triples, explicit and derived.
 
@@ -386,6 +414,10 @@ class KnowledgeBase(TripleSurface):
         declaration. Facts of plain relations are not triples, so SPARQL does not see them; instead
         the query can be an atom, such as `path(1, ?y)`, which binds its variables. Error messages
         refer to the query text as `name`. An answer of more than `limit_rows` rows is an error.
+
+        Patterns outside of `GRAPH` match the union of all graphs and what is derived, unless the
+        query has FROM, or `default_graph` is `default` or the IRI of a graph. `dataset` replaces
+        FROM and FROM NAMED.
 
         >>> kb = KnowledgeBase("[?x, <knows>, ?y] :- [?y, <knows>, ?x] . [<a>, <knows>, <b>] .")
         >>> kb.query("SELECT ?x { ?x <knows> <a> }").to_pylist()
@@ -396,10 +428,18 @@ class KnowledgeBase(TripleSurface):
         text = query_text(text)
         if is_pattern(text):
             return match(self.state, self.state.pattern(text), limit_rows)
-        answer = self.state.query_engine().query(text, self.prefixes, name, limit_rows)
+        chosen = dataset
+        if chosen is None and default_graph != "union":
+            from corollary.query.graphs import dataset_of
+
+            chosen = dataset_of(default_graph)
+        engine = self.state.query_engine()
+        answer = engine.query(text, self.prefixes, name, limit_rows, chosen)
         return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
 
-    def explain_query(self, text: str, *, name: str = "<query>") -> str:
+    def explain_query(
+        self, text: str, *, name: str = "<query>", default_graph: str = "union"
+    ) -> str:
         """Return the SQL that answers a query, and its execution plan.
 
         In hybrid mode, the plan of an atom is its proof tree.
@@ -409,7 +449,10 @@ class KnowledgeBase(TripleSurface):
         text = query_text(text)
         if is_pattern(text):
             return QueryPlan(self.explain_plan(text))
-        return QueryPlan(self.state.query_engine().explain(text, self.prefixes, name))
+        from corollary.query.graphs import dataset_of
+
+        dataset = dataset_of(default_graph)
+        return QueryPlan(self.state.query_engine().explain(text, self.prefixes, name, dataset))
 
     def count(self, pattern: FactForm | None = None) -> int:
         """Count all facts (hybrid: the materialized ones), or those that match a pattern."""
@@ -424,7 +467,7 @@ class KnowledgeBase(TripleSurface):
         └─ p(1, "a")   explicit
         """
         proof = self.state.reasoner.explain(self.state.pattern(fact))
-        return replace(proof, prefixes=self.prefixes)
+        return replace(proof, prefixes=self.prefixes, graphs=graphs_of(self.state, proof))
 
     def explain_plan(self, pattern: FactForm) -> Tree:
         """Explain how hybrid mode answers a pattern: the proof tree with its leaves and sizes.

@@ -29,6 +29,7 @@ from corollary.files import typed
 from corollary.files.cells import read_cell
 from corollary.files.named import table_of
 from corollary.files.shapes import MalformedRows, Shape
+from corollary.knowledge_base.graphs import check_graph
 from corollary.knowledge_base.imports import ImportMap, Imports
 from corollary.lang.declarations import (
     NO_DECLARATIONS,
@@ -42,6 +43,8 @@ from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
     IRI,
+    QUAD_COLUMNS,
+    QUADS,
     TRIPLE,
     TRIPLE_COLUMNS,
     TRIPLES_NAME,
@@ -95,6 +98,7 @@ class ReadOptions(FileOptions, total=False):
     """Options for reading files; see `KnowledgeBase.load`."""
 
     import_map: ImportMap | None
+    graph: object  # that statements are put into, instead of the default graph
 
 
 class DataReader:
@@ -135,6 +139,8 @@ class DataReader:
                 return self._atoms([data])
             if isinstance(data, Triples):  # encoded with the same dictionary
                 return data.tables(self.dictionary)
+            if _module(data) == "pyoxigraph" and type(data).__name__ == "Store":
+                return self.facts(list(cast("Iterable[object]", data)))
             if isinstance(data, Mapping) and relation is None:
                 return joined([self._relation(name, rows) for name, rows in data.items()])
             table = _arrow(data)
@@ -164,6 +170,7 @@ class DataReader:
         """Read files, folders and all that `facts` accepts, except text; pass programs through."""
         _refuse_relation(relation)
         imports = Imports(options.pop("import_map", None))
+        options.pop("graph", None)
         self._options = cast("FileOptions", options)
         found: list[Tables | Program] = []
         rdf: dict[Path, None] = {}  # deduplicated, and read together by several threads
@@ -213,7 +220,8 @@ class DataReader:
 
     def check_arity(self, relation: str, arity: int) -> None:
         """Check that a relation has a valid name and the same arity as before."""
-        if relation not in self.arities and (problem := name_problem(relation)) is not None:
+        is_known = relation in self.arities or relation == QUADS
+        if not is_known and (problem := name_problem(relation)) is not None:
             raise InvalidInput("E511", *problem)
         known = self.arities.setdefault(relation, arity)
         if known != arity:
@@ -265,12 +273,20 @@ class DataReader:
         prefixes = WELL_KNOWN_PREFIXES | self.prefixes
         return self._triples(
             formats.read_text(
-                text, self.dictionary, name="<text>", keep_labels=True, prefixes=prefixes
+                text,
+                self.dictionary,
+                format="trig" if "{" in text else "turtle",
+                name="<text>",
+                keep_labels=True,
+                prefixes=prefixes,
+                graphs=True,
             )
         )
 
     def _rdf(self, source: formats.Source | list[Path], *, keep_labels: bool) -> Tables:
-        found = formats.read(source, self.dictionary, keep_labels=keep_labels, **self._options)
+        found = formats.read(
+            source, self.dictionary, keep_labels=keep_labels, graphs=True, **self._options
+        )
         self.skipped += found.skipped
         self.samples = (*self.samples, *found.samples)[:SAMPLES]
         return self._triples(found)
@@ -295,29 +311,46 @@ class DataReader:
             if any(isinstance(term, Variable) for term in atom.terms):
                 text = Printer(self.prefixes).atom(atom)
                 raise InvalidInput("E208", f"a fact has constants only, but {text} has variables")
-            if atom.relation != TRIPLE:
+            if atom.relation == QUADS:
+                check_graph(cast("Constant", atom.terms[3]))
+            elif atom.relation != TRIPLE:
                 self.check_arity(atom.relation, len(atom.terms))
-            elif not isinstance(atom.terms[1], IRI):
+            if atom.relation in (TRIPLE, QUADS) and not isinstance(atom.terms[1], IRI):
                 text = Printer(self.prefixes).atom(atom)
                 raise InvalidInput("E213", f"the predicate of {text} is not an IRI")
         return encode(atoms, self.dictionary)
 
     def _row(self, row: object, relation: str | None) -> Atom:
         if _module(row) == "pyoxigraph" and type(row).__name__ in _PYOXIGRAPH_STATEMENTS:
-            row = tuple(getattr(row, name) for name in TRIPLE_COLUMNS)
+            names: tuple[str, ...] = TRIPLE_COLUMNS
+            if type(getattr(row, "graph_name", None)).__name__ in _PYOXIGRAPH:
+                names = (*names, "graph_name")
+            row = tuple(getattr(row, name) for name in names)
         if not isinstance(row, tuple | list):
             raise InvalidInput("E341", f"expected a tuple of terms, found {row!r}")
         if relation is not None:
             return Atom(relation, tuple(self.term(value, cell=True) for value in row))
-        if len(row) != 3:
+        if len(row) not in (3, 4):
             raise InvalidInput(
                 "E341",
-                f"expected a triple, found {len(row)} terms",
+                f"expected a triple or a quad, found {len(row)} terms",
                 "name the relation of other rows: relation='edge'",
             )
-        subject, predicate, object_ = row
+        subject, predicate, object_, *graph = row
         terms = (self.term(subject), self._predicate(predicate), self.term(object_))
-        return Atom(TRIPLE, terms)
+        if not graph or graph[0] is None:
+            return Atom(TRIPLE, terms)
+        return Atom(QUADS, (*terms, self.graph(graph[0])))
+
+    def graph(self, value: object) -> Constant:
+        """Convert the name of a graph; a text without brackets is an IRI or a prefixed name."""
+        if hasattr(value, "identifier"):  # a graph of rdflib
+            value = value.identifier
+        if type(value) is str and not value.startswith(("<", "_:", '"')):
+            prefix, colon, _ = value.partition(":")
+            if colon and prefix not in WELL_KNOWN_PREFIXES | self.prefixes:
+                value = IRI(value)
+        return check_graph(self.term(value))
 
     def _predicate(self, value: object) -> Constant:
         return TYPE if type(value) is str and value == "a" else self.term(value)
@@ -380,6 +413,8 @@ class DataReader:
                 )
             cells = [_written(table.column(name), name) for name in names]
             triples = pa.table(cells, names=list(_TRIPLE_NAMES[0]))
+            if (graph := QUAD_COLUMNS[3]) in table.column_names:
+                triples = triples.append_column(graph, table.column(graph))
             return self._rdf(triples, keep_labels=True)
         declared = self._declared(relation)
         if declared is not None:

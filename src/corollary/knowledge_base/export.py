@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
@@ -27,9 +27,20 @@ from corollary.core.object_store import ObjectPath, StorePath, is_service_error,
 from corollary.core.tables import argument_columns
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.differences import Differences, diff
+from corollary.knowledge_base.graphs import outside_of_graphs, quads_of, statements_of
 from corollary.knowledge_base.results import split, texts_of, triples_of
 from corollary.knowledge_base.state import KnowledgeState
-from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, TRIPLES_NAME, Atom, Variable, is_auxiliary
+from corollary.lang.syntax import (
+    QUAD_COLUMNS,
+    QUADS,
+    TRIPLE,
+    TRIPLE_COLUMNS,
+    TRIPLES_NAME,
+    Atom,
+    Constant,
+    Variable,
+    is_auxiliary,
+)
 from corollary.rdf import formats
 from corollary.store.layout import DELETED, MADE_DERIVED, MADE_EXPLICIT, WHICH, arguments
 from corollary.store.places import Place, storage_options, store_path, table_uri
@@ -37,7 +48,8 @@ from corollary.store.places import Place, storage_options, store_path, table_uri
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
 
-RDF_FORMATS = ("nt", "nq", "ttl", "trig")  # triples only
+RDF_FORMATS = ("nt", "nq", "ttl", "trig", "jsonld")  # triples only
+_WITH_GRAPHS = ("nq", "trig", "jsonld")
 TABLE_FORMATS = ("parquet", "delta")  # a folder of tables
 EXPORT_FORMATS = (*RDF_FORMATS, *TABLE_FORMATS)
 
@@ -60,9 +72,17 @@ class Exported:
 
 
 def export(
-    state: KnowledgeState, target: Place | IO[bytes], format_: str, which: Which = "all"
+    state: KnowledgeState,
+    target: Place | IO[bytes],
+    format_: str,
+    which: Which = "all",
+    *,
+    graph: Constant | None = None,
 ) -> Exported:
-    """Write the facts to a file, a stream or a folder.
+    """Write the facts to a file, a stream or a folder, or the statements of one `graph`.
+
+    N-Quads, TriG and JSON-LD have each statement in its graphs, and derived triples in the default
+    graph. The other syntaxes have each triple once.
 
     >>> from corollary.knowledge_base.base import KnowledgeBase
     >>> kb = KnowledgeBase("path(?x, ?y) :- edge(?x, ?y) . edge(1, 2) .")
@@ -78,9 +98,9 @@ def export(
         )
     if which not in WHICH:
         raise InvalidInput("E314", f"unknown facts {which!r}", f"choose one of {', '.join(WHICH)}")
-    relations = list(_relations(state, which))
+    relations = list(_relations(state, which, graph))
     if format_ in RDF_FORMATS:
-        return _write_rdf(state, relations, target, format_)
+        return _write_rdf(state, relations, target, format_, which, graph)
     if not isinstance(target, str | StorePath):
         raise OperationFailed("E401", f"{format_} is written to a folder", "name a folder")
     folder = store_path(target)
@@ -118,7 +138,8 @@ class _Relation:
 
     def texts(self, ids: Sequence[Ids]) -> list[pa.Array]:
         """Decode columns of ids as `KnowledgeBase.facts` does."""
-        cells = texts_of(ids, self.state.dictionary, are_triples=self.name == TRIPLES_NAME)
+        are_rdf = self.name in (TRIPLES_NAME, QUADS)
+        cells = texts_of(ids, self.state.dictionary, are_triples=are_rdf)
         return [column.cast(pa.string()) for column in cells]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -137,27 +158,38 @@ class _Relation:
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
 
-def _relations(state: KnowledgeState, which: Which) -> Iterator[_Relation]:
+def _relations(state: KnowledgeState, which: Which, graph: Constant | None) -> Iterator[_Relation]:
     """The triples, if there may be any, and the plain relations by name."""
     patterns = {
-        name: state.pattern(name) for name in sorted(state.arities) if not is_auxiliary(name)
+        name: state.pattern(name)
+        for name in sorted(state.arities)
+        if not is_auxiliary(name) and graph is None
     }
     variables = tuple(Variable(name) for name in TRIPLE_COLUMNS)
+    patterns[QUADS] = state.pattern(QUADS)
     patterns[TRIPLES_NAME] = Atom(TRIPLE, variables)
     for name, atom in patterns.items():
-        explicit, derived = split(state.reasoner.match(atom), state.reasoner.explicit)
+        if graph is not None:
+            explicit, derived = statements_of(state, graph)[name]
+        else:
+            explicit, derived = split(state.reasoner.match(atom), state.reasoner.explicit)
         nothing = explicit.only(())
-        if name == TRIPLES_NAME and not (
-            len(explicit) or len(derived) or state.program.has_triples
-        ):
+        is_rdf = name in (TRIPLES_NAME, QUADS)
+        may_exist = name == TRIPLES_NAME and state.program.has_triples
+        if is_rdf and not (len(explicit) or len(derived) or may_exist):
             continue
         yield _Relation(
             state,
             name,
-            TRIPLE_COLUMNS if name == TRIPLES_NAME else tuple(arguments(len(atom.terms))),
+            _columns(name, atom),
             nothing if which == "derived" else explicit,
             nothing if which == "explicit" else derived,
         )
+
+
+def _columns(name: str, atom: Atom) -> tuple[str, ...]:
+    known = {TRIPLES_NAME: TRIPLE_COLUMNS, QUADS: QUAD_COLUMNS}
+    return known.get(name) or tuple(arguments(len(atom.terms)))
 
 
 def _write_parquet(relation: _Relation, path: Path) -> None:
@@ -172,24 +204,36 @@ def _write_parquet(relation: _Relation, path: Path) -> None:
 
 
 def _write_rdf(
-    state: KnowledgeState, relations: Sequence[_Relation], target: Place | IO[bytes], format_: str
+    state: KnowledgeState,
+    relations: Sequence[_Relation],
+    target: Place | IO[bytes],
+    format_: str,
+    which: Which,
+    graph: Constant | None,
 ) -> Exported:
     """Write the triples, sorted; those that RDF does not have are counted."""
-    omitted = sum(len(r) for r in relations if r.name != TRIPLES_NAME)
-    own = [r for r in relations if r.name == TRIPLES_NAME]
-    facts = own[0].explicit.union(own[0].derived) if own else state.reasoner.explicit.only(())
-    triples = triples_of(facts, state.dictionary).in_order(state.dictionary)
-    is_rdf = triples.are_rdf(state.dictionary)
-    triples = triples.where(is_rdf)
+    omitted = sum(len(r) for r in relations if r.name not in (TRIPLES_NAME, QUADS))
+    own = {r.name: r.explicit.union(r.derived) for r in relations}
+    nothing = state.reasoner.explicit.only(())
+    facts, quads = own.get(TRIPLES_NAME, nothing), quads_of(own.get(QUADS, nothing))
+    if format_ in _WITH_GRAPHS and len(quads):
+        facts = nothing if graph is not None else outside_of_graphs(state, which)
+    elif graph is None or format_ not in _WITH_GRAPHS:
+        quads = quads[:0]
+    triples = triples_of(facts, state.dictionary)
+    triples = replace(triples, quads=quads).in_order(state.dictionary)
+    is_rdf, is_quad = triples.are_rdf(state.dictionary), triples.quads_are_rdf(state.dictionary)
+    generalized = int((~is_rdf).sum() + (~is_quad).sum())
+    triples = replace(triples.where(is_rdf), quads=triples.quads[is_quad])
 
     def write(path: Path) -> None:
         if format_ in ("nt", "nq"):  # triples of the default graph read the same in both
             formats.write(path, triples, state.dictionary)
             return
         with tempfile.TemporaryDirectory() as folder:
-            lines = Path(folder, "triples.nt")
+            lines = Path(folder, "statements.nq")
             formats.write(lines, triples, state.dictionary)
-            _write_turtle(lines, path, state)
+            _write_document(lines, path, format_, state)
 
     if isinstance(target, str | StorePath):
         path = store_path(target)
@@ -204,19 +248,22 @@ def _write_rdf(
             write(copy)
             with copy.open("rb") as file:
                 shutil.copyfileobj(file, target)
-    return Exported(state.version, {TRIPLES_NAME: len(triples)}, {}, int((~is_rdf).sum()), omitted)
+    rows = {TRIPLES_NAME: len(triples)}
+    if len(triples.quads):
+        rows[QUADS] = len(triples.quads)
+    return Exported(state.version, rows, {}, generalized, omitted)
 
 
-def _write_turtle(lines: Path, path: Path, state: KnowledgeState) -> None:
-    """Rewrite sorted N-Triples as Turtle, which is TriG too, with the prefixes in use."""
+def _write_document(lines: Path, path: Path, format_: str, state: KnowledgeState) -> None:
+    """Rewrite sorted N-Quads as Turtle, TriG or JSON-LD, with the prefixes in use."""
     import pyoxigraph
 
-    triples = pyoxigraph.parse(path=str(lines), format=pyoxigraph.RdfFormat.N_TRIPLES)
+    quads = pyoxigraph.parse(path=str(lines), format=pyoxigraph.RdfFormat.N_QUADS)
     with path.open("wb") as output:
         pyoxigraph.serialize(
-            (quad.triple for quad in triples),
+            quads if format_ in _WITH_GRAPHS else (quad.triple for quad in quads),
             output=output,
-            format=pyoxigraph.RdfFormat.TURTLE,
+            format=pyoxigraph.RdfFormat.from_extension(format_),
             prefixes=dict(state.all_prefixes),
         )
 

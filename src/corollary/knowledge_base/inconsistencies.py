@@ -20,7 +20,8 @@ from corollary.lang.substitute import substituted_aggregate, substituted_atom
 from corollary.lang.syntax import Aggregate, Atom, Constant, Negation, Rule, Variable
 
 if TYPE_CHECKING:
-    from corollary.knowledge_base.state import KnowledgeState
+    from corollary.knowledge_base.graphs import graphs_of
+from corollary.knowledge_base.state import KnowledgeState
 
 Explain = Callable[[Atom], Proof]
 
@@ -100,7 +101,7 @@ def smallest_proofs(
             examples = _fewest_derived(found.examples, state)[: max(limit, _PROVED)]
         proved = prove_examples(replace(found, examples=examples), reasoner.explain, prefixes)
         proofs = [without_auxiliary(p) if readable else p for p in proved.proofs]
-        proofs = [replace(proof, prefixes=prefixes) for proof in proofs]
+        proofs = [replace(p, prefixes=prefixes, graphs=graphs_of(state, p)) for p in proofs]
         proofs.sort(key=lambda proof: (proof.size, proof.height))
         shown.append(replace(proved, proofs=tuple(proofs[:limit])))
     return shown

@@ -11,7 +11,7 @@ import pyarrow as pa
 from corollary.errors import InvalidInput, nearest, require_type
 from corollary.knowledge_base.results import columns_of
 from corollary.lang.parser import parse_atom
-from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
+from corollary.lang.syntax import QUAD_COLUMNS, QUADS, TRIPLE, TRIPLES_NAME, Atom, Variable
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.state import KnowledgeState
@@ -38,7 +38,9 @@ def read_pattern(
             return Atom(name[1], tuple(Variable(f"v{number}") for number in range(known)))
         pattern = parse_atom(pattern, prefixes, "<pattern>")
     require_type(pattern, Atom, "a pattern", "such as '[?x, a, :Person]' or 'path(1, ?y)'")
-    if pattern.relation != TRIPLE and _arity(pattern.relation, arities) != len(pattern.terms):
+    if pattern.relation not in (TRIPLE, QUADS) and _arity(pattern.relation, arities) != len(
+        pattern.terms
+    ):
         raise InvalidInput(
             "E203",
             f"'{pattern.relation}' has {arities[pattern.relation]} arguments in the knowledge"
@@ -49,6 +51,8 @@ def read_pattern(
 
 
 def _arity(relation: str, arities: Mapping[str, int]) -> int:
+    if relation == QUADS:
+        return len(QUAD_COLUMNS)
     if relation in arities:
         return arities[relation]
     close = nearest(relation, arities)

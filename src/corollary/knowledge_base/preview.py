@@ -13,6 +13,7 @@ from corollary.algorithms import constraints
 from corollary.core.changes import Changes
 from corollary.core.engine import Facts
 from corollary.core.proof import Proof
+from corollary.knowledge_base.graphs import graphs_of
 from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.knowledge_base.transaction import Applied, TransactionChanges
@@ -70,7 +71,9 @@ def new_contradictions(
             before = _violated(state, again) if is_whole else _all_violated(state)
         found += _difference(after, {one.rule: one for one in before})
     for one in sorted(found, key=lambda one: rules.index(one.rule)):
-        yield prove_examples(replace(one, examples=one.examples[:_EXAMPLES]), explain, prefixes)
+        proved = prove_examples(replace(one, examples=one.examples[:_EXAMPLES]), explain, prefixes)
+        proofs = (replace(proof, graphs=graphs_of(fork, proof)) for proof in proved.proofs)
+        yield replace(proved, proofs=tuple(proofs))
 
 
 def _is_monotonic(rule: Rule) -> bool:

@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, Facts
-from corollary.core.tables import decode
+from corollary.core.tables import Tables, argument_columns, decode, joined
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.data import DataReader, InputOptions
+from corollary.knowledge_base.graphs import graph_difference, into_graph
 from corollary.knowledge_base.patterns import arities_of
 from corollary.knowledge_base.persistence import StoreHandle
 from corollary.knowledge_base.reverting import VersionSource, request_difference
@@ -35,7 +36,7 @@ from corollary.knowledge_base.stored import rows_of
 from corollary.knowledge_base.transaction import Transaction
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import Aggregate, Atom, Constant, Negation, Rule
+from corollary.lang.syntax import QUADS, TRIPLE, Aggregate, Atom, Constant, Negation, Rule
 from corollary.store import Store
 from corollary.store.commits import Commit, Statistics
 from corollary.store.delta import LOG, read_actions, sync, translate_write_errors
@@ -43,6 +44,7 @@ from corollary.store.layout import (
     INSERTED,
     MADE_DERIVED,
     MADE_EXPLICIT,
+    TRIPLES,
     arguments,
     width_of,
 )
@@ -71,14 +73,17 @@ def purge(
     *,
     statements: Sequence[object] = (),
     about: Sequence[object] = (),
+    graph: object = None,
     author: str | None = None,
     **options: Unpack[InputOptions],
 ) -> Purged:
     """Erase explicit facts from all versions of a store, and commit a version that records it.
 
     `statements` are files, tables or graphs with facts, as for `Transaction.delete_from`. `about`
-    lists terms: all facts with one of them in any place are erased. Nobody else may write to the
-    store meanwhile. Exports, clones and backups are not touched.
+    lists terms: all facts with one of them in any place are erased. A triple is erased from all
+    graphs, or with `graph` from that one only; the name of a graph in `about` erases its
+    statements. Nobody else may write to the store meanwhile. Exports, clones and backups are not
+    touched.
 
     >>> import tempfile
     >>> from corollary.knowledge_base.base import KnowledgeBase
@@ -101,7 +106,7 @@ def purge(
         hint = "build a new store from an export"
         raise InvalidInput("E517", "a hybrid store cannot be purged", hint, file=str(folder))
     source = _Purged(old, open_terms(newest), arities_of(newest), newest.program)
-    source.select(statements, about, **options)
+    source.select(statements, about, graph, **options)
     part = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"
     with translate_write_errors(folder):
         try:
@@ -129,9 +134,16 @@ class _Purged(VersionSource):
         self.atoms: frozenset[Atom] = frozenset()
         self.terms: frozenset[Constant] = frozenset()
         self._known = np.full(len(stored), -1, np.int64)  # new ids by stored ids
+        self._relations = set(arities)
+        self._engine = cast("Engine[Facts]", ColumnarEngine(stored))
+        self._explicit = self._engine.facts({})  # of the last version replayed
 
     def select(
-        self, statements: Sequence[object], about: Sequence[object], **options: Unpack[InputOptions]
+        self,
+        statements: Sequence[object],
+        about: Sequence[object],
+        graph: object,
+        **options: Unpack[InputOptions],
     ) -> None:
         """Choose the facts to leave out; the dictionary of the store is only used in memory."""
         terms = [self._reader.term(term) for term in about]
@@ -142,6 +154,8 @@ class _Purged(VersionSource):
         atoms: list[Atom] = []
         for part in tables:
             part = self._reader.facts(part) if isinstance(part, Program) else part
+            if graph is not None:
+                part = into_graph(part, self._reader.graph(graph), self.stored)
             facts = cast("Facts", engine.facts(part))
             atoms += decode(facts, self.stored)
             for table in rows_of(facts, self.stored):
@@ -184,6 +198,47 @@ class _Purged(VersionSource):
             mask |= np.fromiter((fact in self._statements for fact in facts), bool, len(facts))
         self._erased.update(_tuples(rows.select(["relation", *names]).filter(pa.array(mask))))
         return rows.filter(pa.array(~mask))
+
+    def graph_changes(self, state: KnowledgeState, first: int, second: int) -> tuple[Facts, Facts]:
+        """What graphs lose and gain from one version to another, without the selected statements.
+
+        Graphs are compared before anything is left out: a triple is gone with its last graph.
+        """
+        if QUADS not in self._relations:
+            return self.explicit_changes(state.engine, first, second)
+        before, everything = self._explicit, VersionSource(self.store, self.stored)
+        if second == self.oldest:
+            rows = self.store.snapshot(second).facts()
+            tables = joined(everything.tables(rows.filter(rows["explicit"])))
+            self._explicit = self._engine.facts(tables)
+        else:
+            lost, gained = everything.explicit_changes(self._engine, first, second)
+            self._explicit = before.difference(lost).union(gained)
+        found = graph_difference(before, self._explicit, self._engine)
+        lost, gained = (state.engine.facts(self._kept(facts)) for facts in found)
+        return lost, gained
+
+    def _kept(self, facts: Facts) -> Tables:
+        """The facts that are not selected, with the ids of the new dictionary."""
+        tables = {}
+        for predicate in facts.predicates():
+            rows = facts.rows(predicate)
+            columns = argument_columns(predicate, rows, self.stored)
+            mask = np.zeros(len(rows), bool)
+            for column in columns:
+                mask |= np.isin(column, self.about)
+            if self._statements:
+                places = [column.tolist() for column in columns]
+                relation = TRIPLES if predicate.relation == TRIPLE else predicate.relation
+                for place, row in enumerate(zip(*places, strict=True)):
+                    is_quad = relation == QUADS and (TRIPLES, *row[:3]) in self._statements
+                    mask[place] |= is_quad or (relation, *row) in self._statements
+            for row in zip(*(column[mask].tolist() for column in columns), strict=True):
+                self._erased.add((predicate.relation, *row))
+            if not mask.all():
+                kept = rows[~mask]
+                tables[predicate] = self.ids(kept.ravel().astype(np.int64)).reshape(kept.shape)
+        return tables
 
     def program(self, version: int) -> Program:
         """The rules of a version, and its axioms without the selected ones."""

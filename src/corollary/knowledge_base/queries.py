@@ -6,17 +6,24 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
+import numpy as np
+
 from corollary.core.changes import Changes
+from corollary.core.compile import TRIPLES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, Facts
+from corollary.core.graphs import QUAD, REASON_OVER
+from corollary.core.match import triple_rows
 from corollary.core.tables import pattern_of
 from corollary.engines.columnar.engine import ColumnarEngine
+from corollary.knowledge_base.graphs import default_graph, quads_of, unread_triples
 from corollary.knowledge_base.hybrid import triple_ids, triple_pattern
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Constant
 from corollary.query.database import Database
 from corollary.query.engine import QueryEngine
 from corollary.query.hybrid import HybridDatabase, Pattern
+from corollary.query.plan import Source
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.state import KnowledgeState
@@ -32,6 +39,30 @@ class _Source:
     def dictionary(self) -> Dictionary:
         """The dictionary of terms."""
         return self._state.dictionary
+
+    def graph_rows(self, source: Source) -> Ids:
+        """Return all quads, or the triples of a pseudo-graph."""
+        state = self._state
+        reasoner, explicit = state.reasoner, state.reasoner.explicit
+        if source == "quads":
+            return quads_of(reasoner.match(pattern_of(QUAD, 4)))
+        if source == "default":
+            return triple_rows(default_graph(explicit, state.engine), state.dictionary)
+        if source == "unread":
+            return triple_rows(unread_triples(explicit, state.engine), state.dictionary)
+        triples = explicit.only([TRIPLES])
+        if source == "derived":
+            every = reasoner.match(triple_pattern((None, None, None), state.dictionary))
+            triples = every.difference(triples)
+        return triple_rows(triples, state.dictionary)
+
+    def has_unread(self) -> bool:
+        """Tell whether there may be graphs that rules do not read."""
+        return REASON_OVER in self._state.reasoner.explicit.predicates()
+
+    def graphs(self) -> list[int]:
+        """List the named graphs."""
+        return [int(graph) for graph in np.unique(self.graph_rows("quads")[:, 3])]
 
 
 class Materialized(_Source):

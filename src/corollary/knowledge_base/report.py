@@ -47,8 +47,8 @@ class Report:
         """Create the report of a version from the statistics of its commit."""
         return cls(
             version,
-            statistics.explicit,
-            statistics.facts,
+            statistics.visible.explicit,
+            statistics.visible.facts,
             statistics.inserted,
             statistics.deleted,
             statistics.rounds,

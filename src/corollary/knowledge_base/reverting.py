@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.engine import Facts
+from corollary.core.engine import Engine, Facts
 from corollary.core.tables import Tables, encode, joined
 from corollary.errors import InvalidInput
+from corollary.knowledge_base.graphs import graph_difference, has_graphs
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Atom
@@ -135,6 +136,31 @@ class VersionSource:
         """The ids of the dictionary for those of the store."""
         return stored.astype(np.uint32)
 
+    def explicit_changes(
+        self, engine: Engine[Facts], first: int, second: int
+    ) -> tuple[Facts, Facts]:
+        """The explicit facts that are lost and gained from one version to another."""
+        rows = self.changes(first, second)
+        change, explicit = rows["change"], rows["explicit"]
+
+        def diff(kind: str, made: str) -> Facts:
+            own = pc.or_(pc.and_(pc.equal(change, kind), explicit), pc.equal(change, made))
+            return engine.facts(joined(self.tables(rows.filter(own))))
+
+        return diff(DELETED, MADE_DERIVED), diff(INSERTED, MADE_EXPLICIT)
+
+    def graph_changes(self, state: KnowledgeState, first: int, second: int) -> tuple[Facts, Facts]:
+        """What graphs lose and gain from one version to another, as for a request."""
+        engine, current = state.engine, state.reasoner.explicit
+        lost, gained = self.explicit_changes(engine, first, second)
+        if not any(map(has_graphs, (current, lost, gained))):
+            return lost, gained
+        before = current
+        if first != state.version:
+            gone, new = self.explicit_changes(engine, state.version, first)
+            before = current.difference(gone).union(new)
+        return graph_difference(before, before.difference(lost).union(gained), engine)
+
 
 def request_difference(
     tx: Transaction, state: KnowledgeState, source: VersionSource, first: int, second: int
@@ -144,17 +170,11 @@ def request_difference(
     The explicit facts of a version are its data and its axioms. Only data are inserted and deleted;
     an axiom that the data do not state comes and goes with the program.
     """
-    rows = source.changes(first, second)
-    change, explicit = rows["change"], rows["explicit"]
-
-    def diff(kind: str, made: str) -> Facts:
-        own = pc.or_(pc.and_(pc.equal(change, kind), explicit), pc.equal(change, made))
-        return state.engine.facts(joined(source.tables(rows.filter(own))))
 
     def facts(atoms: Iterable[Atom]) -> Facts:
         return state.engine.facts(encode(atoms, state.dictionary))
 
-    lost, gained = diff(DELETED, MADE_DERIVED), diff(INSERTED, MADE_EXPLICIT)
+    lost, gained = source.graph_changes(state, first, second)
     old, new = (source.program(version) for version in (first, second))
     old_data, new_data = (source.asserted(version) for version in (first, second))
     old_only, new_only = old.axioms - old_data, new.axioms - new_data

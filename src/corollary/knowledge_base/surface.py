@@ -25,6 +25,7 @@ from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyoxigraph
     import rdflib
 
     from corollary.knowledge_base.export import Which
@@ -34,7 +35,13 @@ if TYPE_CHECKING:
 
 # The name of a rule set or file: a program has at least a full stop, with a blank or an atom.
 _NAME = re.compile(r"[\w+./\\:~-]*[\w+]\Z")
-_EXPORTED = {"turtle": "ttl", "ttl": "ttl", "nt": "nt", "nq": "nq", "trig": "trig"}
+_EXPORTED = {
+    **{name: name for name in ("ttl", "nt", "nq", "trig", "jsonld")},
+    "turtle": "ttl",
+    "nquads": "nq",
+    "n-quads": "nq",
+    "json-ld": "jsonld",
+}
 
 
 class _Exists(Protocol):
@@ -135,7 +142,12 @@ class TripleSurface:
     # -- changes ---------------------------------------------------------------------------------
 
     def insert(
-        self, data: object, *, relation: str | None = None, message: str = ""
+        self,
+        data: object,
+        *,
+        relation: str | None = None,
+        graph: object = None,
+        message: str = "",
     ) -> TransactionChanges:
         """Insert explicit facts in a transaction of their own; see `Transaction.insert`.
 
@@ -146,15 +158,20 @@ class TripleSurface:
         + path(1, 2)
         """
         with cast("_Exists", self).transaction(message=message) as tx:
-            tx.insert(data, relation=relation)
+            tx.insert(data, relation=relation, graph=graph)
         return tx.changes
 
     def delete(
-        self, data: object, *, relation: str | None = None, message: str = ""
+        self,
+        data: object,
+        *,
+        relation: str | None = None,
+        graph: object = None,
+        message: str = "",
     ) -> TransactionChanges:
         """Delete explicit facts in a transaction of their own; see `Transaction.delete`."""
         with cast("_Exists", self).transaction(message=message) as tx:
-            tx.delete(data, relation=relation)
+            tx.delete(data, relation=relation, graph=graph)
         return tx.changes
 
     # -- conversions -----------------------------------------------------------------------------
@@ -167,6 +184,35 @@ class TripleSurface:
         1
         """
         return self.match(which=which).to_rdflib()
+
+    def to_dataset(self, which: Which = "all") -> rdflib.Dataset:
+        """Convert the statements to an rdflib dataset, each in its graphs.
+
+        Derived triples are in the default graph, unless a rule derives them into a named one.
+
+        >>> from corollary import KnowledgeBase
+        >>> kb = KnowledgeBase()
+        >>> _ = kb.insert("<urn:g> { <urn:a> <urn:p> 1 }")
+        >>> [str(graph.identifier) for graph in kb.to_dataset().graphs() if len(graph)]
+        ['urn:g']
+        """
+        from corollary.rdf.rdflib_terms import require_rdflib
+
+        require_rdflib()
+        import rdflib
+
+        dataset = rdflib.Dataset()
+        dataset.parse(data=str(self.serialize("nq", which)), format="nquads")
+        return dataset
+
+    def to_pyoxigraph(self, which: Which = "all") -> pyoxigraph.Store:
+        """Convert the statements to a store of pyoxigraph; see `to_dataset`."""
+        import pyoxigraph
+
+        store = pyoxigraph.Store()
+        data = str(self.serialize("nq", which)).encode()
+        store.bulk_load(data, format=pyoxigraph.RdfFormat.N_QUADS)
+        return store
 
     def to_arrow(self, which: Which = "all") -> pa.Table:
         """Convert the triples to an Arrow table: subject, predicate and object in N-Triples."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
+from corollary.core.graphs import REASON_OVER
 from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering, note_growth
 from corollary.core.public import guarded
@@ -24,6 +25,12 @@ from corollary.core.watch import current, watching
 from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.axioms import Axioms, axiom_texts
 from corollary.knowledge_base.data import ReadOptions
+from corollary.knowledge_base.graphs import (
+    ReasonOver,
+    explicit_changes,
+    held_triples,
+    into_graph,
+)
 from corollary.knowledge_base.results import mixed_table, split
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.knowledge_base.unread_axioms import note_axioms
@@ -135,6 +142,7 @@ class Applied:
     done: Changes[Facts]
     axioms: Axioms[Facts]
     statistics: Statistics
+    deleted: Facts  # from graphs, as requested
 
 
 @guarded
@@ -161,24 +169,30 @@ class Transaction:
         self._is_over = False  # rolled back
         self._terms = 0  # known before the transaction
 
-    def insert(self, data: object, *, relation: str | None = None) -> None:
-        """Insert explicit facts: text, triples, atoms, a data frame or an rdflib graph.
+    def insert(self, data: object, *, relation: str | None = None, graph: object = None) -> None:
+        """Insert explicit facts: text, triples, quads, atoms, a data frame or an rdflib graph.
 
-        Text is Turtle or the rule language. A triple is a tuple of three terms, each a value, an
-        rdflib term, or text in the syntax of the rule language. With `relation`, the data are rows
-        of that relation.
+        Text is Turtle, TriG or the rule language. A triple is a tuple of three terms, each a value,
+        an rdflib term, or text in the syntax of the rule language; a quad has its graph as a fourth
+        term. With `relation`, the data are rows of that relation. Triples are inserted into the
+        default graph, or into the named `graph`.
         """
-        self.request(self._facts(data, relation), inserts=True)
+        self.request(self._facts(data, relation, graph), inserts=True)
 
-    def delete(self, data: object, *, relation: str | None = None) -> None:
-        """Delete explicit facts, in the forms of `insert`; all other facts are ignored."""
-        self.request(self._facts(data, relation), inserts=False)
+    def delete(self, data: object, *, relation: str | None = None, graph: object = None) -> None:
+        """Delete explicit facts, in the forms of `insert`; all other facts are ignored.
+
+        Triples are deleted from the default graph, or from the named `graph`; they stay explicit
+        for as long as another graph has them.
+        """
+        self.request(self._facts(data, relation, graph), inserts=False)
 
     def load(
         self, *sources: object, relation: str | None = None, **options: Unpack[ReadOptions]
     ) -> None:
         """Insert facts from files, folders and tables; see `KnowledgeBase.load`."""
         self._refuse_closed()
+        graph = options.get("graph")
         with watching("reading"):
             if (watch := current()) is not None:
                 options.setdefault("on_progress", watch.read)
@@ -186,7 +200,7 @@ class Transaction:
                 if isinstance(found, Program):
                     self._add((*found.rules, *found.constraints))
                     found = self._reader.facts(Program.of((), found.facts))
-                self.request(found, inserts=True)
+                self.request(self._placed(found, graph), inserts=True)
 
     def delete_from(self, *sources: object, **options: Unpack[ReadOptions]) -> None:
         """Delete the explicit facts listed in files and folders; see `KnowledgeBase.load`.
@@ -194,17 +208,55 @@ class Transaction:
         Blank node labels refer to the blank nodes of this knowledge base.
         """
         self._refuse_closed()
+        graph = options.get("graph")
         for found in self._reader.sources(sources, keep_labels=True, **options):
             if isinstance(found, Program):
                 found = self._reader.facts(found)
-            self.request(found, inserts=False)
+            self.request(self._placed(found, graph), inserts=False)
 
-    def update(self, text: str, *, load: LoadFrom = "files", name: str = "<update>") -> None:
+    def clear_graph(self, graph: object) -> None:
+        """Delete all statements of a named graph, or with None, of the default graph.
+
+        >>> from corollary.knowledge_base.base import KnowledgeBase
+        >>> kb = KnowledgeBase()
+        >>> _ = kb.insert("<urn:a> <urn:p> <urn:b> .", graph="<urn:g>")
+        >>> with kb.transaction() as tx:  # a new release, in one version
+        ...     tx.clear_graph("<urn:g>")
+        ...     tx.insert("<urn:a> <urn:p> <urn:b>, <urn:c> .", graph="<urn:g>")
+        >>> print(tx.changes)
+        + [<urn:a>, <urn:p>, <urn:c>]
+        + [<urn:a>, <urn:p>, <urn:c>] <urn:g>
+        """
+        from corollary.knowledge_base.graphs import graph_tables
+
+        self._refuse_closed()
+        name = None if graph is None else self._reader.graph(graph)
+        self.request(graph_tables(self.current(), name), inserts=False)
+
+    def reason_over(self, graphs: ReasonOver) -> None:
+        """Choose the graphs whose statements rules read; see `KnowledgeBase`."""
+        from corollary.knowledge_base.graphs import reason_over_rows, reason_over_terms
+
+        self._refuse_closed()
+        known = self.current().reasoner.explicit.only([REASON_OVER])
+        self.request({p: known.rows(p) for p in known.predicates()}, inserts=False)
+        terms = reason_over_terms(graphs, self._reader.graph)
+        self.request(reason_over_rows(terms, self.dictionary), inserts=True)
+
+    def update(
+        self,
+        text: str,
+        *,
+        load: LoadFrom = "files",
+        name: str = "<update>",
+        default_graph: str = "union",
+    ) -> None:
         """Execute a SPARQL 1.1 Update request; each operation sees the effects of earlier ones.
 
         Patterns match all triples, explicit and derived; templates change explicit ones. `load`
         says from where LOAD may read: `files` (of this machine), `web` (also http and https), or
-        `none`.
+        `none`. `default_graph` says what patterns outside of `GRAPH` match, as for
+        `KnowledgeBase.query`; templates outside of it always concern the default graph.
         """
         from corollary.knowledge_base.updates import execute  # loads the parser
 
@@ -212,7 +264,7 @@ class Transaction:
         requests, staged = len(self._requests), self._staged_requests
         sizes = [len(tables) for _, tables in self._requests]
         try:
-            execute(self, text, load=load, name=name)
+            execute(self, text, load=load, name=name, default_graph=default_graph)
         except BaseException:  # none of its operations has an effect
             del self._requests[requests:]
             for (_, tables), size in zip(self._requests, sizes, strict=True):
@@ -384,7 +436,7 @@ class Transaction:
             committed,
             reader.skipped,
             reader.samples,
-            self._remaining(state, applied.requested) if self._has_updates else None,
+            self._remaining(state, applied.deleted) if self._has_updates else None,
         )
 
     def _apply(
@@ -395,8 +447,9 @@ class Transaction:
     ) -> Applied:
         """Update the reasoner of a state."""
         before = state.reasoner.explicit
+        of_graphs = self._requested_changes(state, requests)
         axioms, requested = state.axioms.change(
-            self._rules.axioms, self._requested_changes(state, requests), before
+            self._rules.axioms, explicit_changes(of_graphs, before, state.engine), before
         )
         started = time.perf_counter()
         with gathering(self._reader.notices if notices is None else notices):
@@ -406,11 +459,12 @@ class Transaction:
         statistics = done.statistics
         assert statistics is not None, "an update has statistics"
         statistics.seconds["update"] = time.perf_counter() - started
-        return Applied(before, requested, done, axioms, statistics)
+        return Applied(before, requested, done, axioms, statistics, of_graphs.deleted)
 
-    def _remaining(self, state: KnowledgeState, requested: Changes[Facts]) -> Facts | None:
+    def _remaining(self, state: KnowledgeState, deleted: Facts) -> Facts | None:
         """Select the facts that were to be deleted and still hold."""
-        deleted, reasoner = requested.deleted, state.reasoner
+        reasoner = state.reasoner
+        deleted = held_triples(deleted, reasoner.explicit, state.engine)
         if not len(deleted):
             return None
         if state.settings.mode == "materialized" and state.settings.equality == "rules":
@@ -506,9 +560,15 @@ class Transaction:
         store.compact()
         return committed
 
-    def _facts(self, data: object, relation: str | None) -> Tables:
+    def _facts(self, data: object, relation: str | None, graph: object = None) -> Tables:
         self._refuse_closed()
-        return self._reader.facts(data, relation)
+        return self._placed(self._reader.facts(data, relation), graph)
+
+    def _placed(self, tables: Tables, graph: object) -> Tables:
+        """Put triples into a named graph, if there is one."""
+        if graph is None:
+            return tables
+        return into_graph(tables, self._reader.graph(graph), self.dictionary)
 
     def _add(self, rules: Iterable[Rule]) -> None:
         program = self._rules.added(*rules)

@@ -18,6 +18,7 @@ from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
     FALSE,
     IRI,
+    QUADS,
     RESERVED,
     TRIPLE,
     TYPE,
@@ -114,7 +115,9 @@ class Parser(ExpressionParser):
             )
         self._advance()
         span = self._span(start, self._end)
-        return [Rule(head, body, name, span) for head in heads]
+        if body:  # what a rule derives into a graph is a triple too
+            heads += [Atom(TRIPLE, h.terms[:3], h.span) for h in heads if h.relation == QUADS]
+        return [Rule(head, body, name, span) for head in dict.fromkeys(heads)]
 
     def _head(self, where: str = "the head") -> Atom:
         """An atom whose variables all have names."""
@@ -195,6 +198,9 @@ class Parser(ExpressionParser):
         if token.kind == "[":
             self._advance()
             terms = self._triple_terms()
+            if self._at_graph():
+                terms = (*terms, self._graph())
+                return Atom(QUADS, terms, self._span(token.start, self._end))
             return Atom(TRIPLE, terms, self._span(token.start, self._end))
         if token.kind == "word":
             if token.text in RESERVED:
@@ -253,6 +259,16 @@ class Parser(ExpressionParser):
         object_ = self._term(in_triple=True)
         self._expect("]", "']' after the object of a triple")
         return subject, predicate, object_
+
+    def _at_graph(self) -> bool:
+        """Whether the name of a graph follows a triple."""
+        token = self._token
+        if token.kind in ("iri", "prefixed"):
+            return self._next.kind != "("  # an atom after a missing comma
+        return token.kind in ("variable", "blank") or (token.kind, token.text) == ("word", "_")
+
+    def _graph(self) -> Term:
+        return self._term(in_triple=True)
 
     def _filter(self) -> Filter:
         start = self._advance().start

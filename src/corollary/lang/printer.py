@@ -11,6 +11,7 @@ from corollary.lang.syntax import (
     ESCAPES,
     FALSE,
     IRI,
+    QUADS,
     TRIPLE,
     TYPE,
     XSD,
@@ -104,11 +105,14 @@ class Printer:
         terms = [self.term(term) for term in atom.terms]
         if atom.relation == FALSE:
             return FALSE
-        if atom.relation != TRIPLE:
+        if atom.relation == "_default-graph":  # `core.graphs`
+            return f"[{', '.join(terms)}] <urn:x-corollary:default>"
+        if atom.relation not in (TRIPLE, QUADS):
             return f"{atom.relation}({', '.join(terms)})"
         if atom.terms[1] == TYPE:
             terms[1] = "a"
-        return f"[{', '.join(terms)}]"
+        graph = f" {terms[3]}" if atom.relation == QUADS else ""
+        return f"[{', '.join(terms[:3])}]{graph}"
 
     def expression(self, expression: Expression) -> str:
         """An expression; every operation inside another one in parentheses."""

@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 from typing import Literal as OneOf
 
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import TRIPLE, TYPE, Atom, Constant, Rule, Variable
+from corollary.lang.syntax import QUADS, TRIPLE, TYPE, Atom, Constant, Rule, Variable
 
 
 class Predicate:
@@ -58,6 +58,8 @@ class Predicate:
 
     def describe(self, printer: Printer) -> str:
         """The predicate in messages."""
+        if self.relation == QUADS:
+            return "[?s, ?p, ?o] ?g"
         if self.relation != TRIPLE:
             return self.relation
         if self.property is None:

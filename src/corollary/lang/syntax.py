@@ -23,6 +23,8 @@ ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "\\"
 TRIPLE = "[]"  # not an identifier, so no plain relation has this name
 TRIPLES_NAME = "triples"  # the name of this relation in files and messages
 TRIPLE_COLUMNS = ("subject", "predicate", "object")  # of tables of triples
+QUADS = "quads"  # statements of named graphs: subject, predicate, object, graph
+QUAD_COLUMNS = (*TRIPLE_COLUMNS, "graph")  # of tables of quads
 FALSE = "false"  # the head of a constraint; a reserved word
 RESERVED = ("FILTER", "BIND", "AGGREGATE", FALSE)  # words that no relation can have as its name
 LONGEST_NAME = 200  # bytes: a file system allows 255, and files have suffixes
@@ -199,6 +201,9 @@ def name_problem(name: str) -> tuple[str, str] | None:
     hint = "choose another name for the relation"
     if name == TRIPLES_NAME:
         return f"'{name}' is the relation of all RDF triples", f"{hint}; a triple is [?s, ?p, ?o]"
+    if name == QUADS:
+        written = "a statement of a named graph is [?s, ?p, ?o] ?g"
+        return f"'{name}' is the relation of the statements of named graphs", f"{hint}; {written}"
     if name in (*RESERVED, TRIPLE):
         return f"'{name}' is a reserved word, not a relation", hint
     size = len(name.encode(errors="surrogatepass"))

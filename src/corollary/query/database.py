@@ -23,8 +23,8 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Constant
 from corollary.query.columns import Evaluator, Lookup
 from corollary.query.connection import Connection
-from corollary.query.dialect import TEXT_OF, Dialect, DuckDBDialect, table_name
-from corollary.query.plan import Call, Plan, Scan
+from corollary.query.dialect import TEXT_OF, Dialect, DuckDBDialect, source_table, table_name
+from corollary.query.plan import Call, Plan, Scan, Source
 
 _TYPES = {"id": "BIGINT", "text": "VARCHAR", "bool": "BOOLEAN", "row": "BIGINT"}
 
@@ -46,6 +46,15 @@ class AnswerSource(Protocol):
 
     def stamp(self) -> Hashable:
         """A version stamp; it changes whenever an answer may change."""
+
+    def graph_rows(self, source: Source) -> Ids:
+        """All quads, or the triples of a pseudo-graph, one per row."""
+
+    def graphs(self) -> Sequence[int]:
+        """The named graphs."""
+
+    def has_unread(self) -> bool:
+        """Whether there may be graphs that rules do not read."""
 
 
 class TripleSource(AnswerSource, Protocol):
@@ -120,9 +129,18 @@ class DuckDBRunner(ABC, Generic[S]):
             self._dictionary.encode(self._source.labels())
             self._refreshed_stamp = stamp
 
+    def graphs(self) -> Sequence[int]:
+        """The named graphs."""
+        return self._source.graphs()
+
+    def has_unread(self) -> bool:
+        """Whether there may be graphs that rules do not read."""
+        return self._source.has_unread()
+
     def run(self, plan: Plan) -> pa.Table:
         """Run a plan; the result has its columns, as ids or texts."""
         self._prepare(plan)
+        self._load_graphs(plan)
         self._load_inline(plan)
         self._lookup = Lookup(self._dictionary, [*plan.constants])
         for call in plan.calls:
@@ -170,6 +188,18 @@ class DuckDBRunner(ABC, Generic[S]):
             self._run(lambda: database.execute(statement))
         finally:
             database.unregister("loaded")
+
+    def _load_graphs(self, plan: Plan) -> None:
+        """Load the tables of graphs that a plan reads, if they are missing or stale."""
+        for scan in plan.scans:
+            if scan.source == "union":
+                continue
+            name, columns = source_table(scan)
+            stamp = self._source.stamp()
+            if self._stamps.get(name, self) != stamp:
+                rows = self._source.graph_rows(scan.source)
+                self._load(name, {column: rows[:, place] for place, column in columns.items()})
+                self._stamps[name] = stamp
 
     def _load_inline(self, plan: Plan) -> None:
         """Load the inline solutions of a plan, once."""
@@ -267,7 +297,7 @@ class Database(DuckDBRunner[TripleSource]):
         type_id = self._dictionary.find(TYPE)
         for scan in plan.scans:
             name = table_name(scan, type_id)
-            if name == "nothing":
+            if name == "nothing" or scan.source != "union":
                 continue
             predicate = self._predicate(name, scan)
             stamp = self._source.stamp(predicate)

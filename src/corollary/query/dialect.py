@@ -46,6 +46,8 @@ class DuckDBDialect:
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
         """One table per property and class."""
+        if scan.source != "union":
+            return source_table(scan)
         name = table_name(scan, self._type)
         if scan.property is None:
             return name, {0: "s", 1: "p", 2: "o"}
@@ -83,6 +85,8 @@ class SparkDialect:
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
         """Select the triples of a property."""
+        if scan.source != "union":
+            return source_table(scan)
         columns = {0: "s", 1: "p", 2: "o"}
         if scan.property is None:
             return "triples", columns
@@ -115,6 +119,8 @@ class _AnswerTables:
     """Hybrid mode: one table of answers per pattern."""
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
+        if scan.source != "union":
+            return source_table(scan)
         return answers_name(plan, scan), {0: "s", 1: "p", 2: "o"}
 
 
@@ -124,6 +130,12 @@ class HybridDialect(_AnswerTables, DuckDBDialect):
 
 class HybridSparkDialect(_AnswerTables, SparkDialect):
     """Spark SQL in hybrid mode."""
+
+
+def source_table(scan: Scan) -> tuple[str, Mapping[int, str]]:
+    """The table of quads, or of a pseudo-graph, and its columns."""
+    columns = {0: "s", 1: "p", 2: "o"}
+    return f"graph_{scan.source}", {**columns, 3: "g"} if scan.source == "quads" else columns
 
 
 def answers_name(plan: Plan, scan: Scan) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +15,7 @@ from corollary.core.terms import term_of, text_of
 from corollary.lang.syntax import TRIPLE_COLUMNS, Constant
 from corollary.query.dialect import Dialect
 from corollary.query.expressions import Clock
+from corollary.query.graphs import Dataset
 from corollary.query.parse import Parsed, parse
 from corollary.query.plan import Column, Plan
 from corollary.query.relations import Terms
@@ -38,6 +39,12 @@ class PlanTarget(Protocol):
     def dialect(self) -> Dialect:
         """The SQL dialect."""
 
+    def graphs(self) -> Sequence[int]:
+        """The named graphs."""
+
+    def has_unread(self) -> bool:
+        """Whether there may be graphs that rules do not read."""
+
     def explain(self, plan: Plan) -> str:
         """The physical plan of the database."""
 
@@ -51,36 +58,57 @@ class Planner:
     def __init__(self, runner: PlanTarget, dictionary: Terms) -> None:
         self._target = runner
         self._dictionary = dictionary
-        self._plans: OrderedDict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, int]]
+        self._plans: OrderedDict[Hashable, tuple[Plan, int]]
         self._plans = OrderedDict()
         self._plan_count = 0
 
-    def plan(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> Plan:
+    def plan(
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        name: str = "<query>",
+        dataset: Dataset | None = None,
+    ) -> Plan:
         """The plan of a query, from the cache if possible."""
         self._target.refresh()
-        key = text, tuple(sorted(prefixes.items()))
+        key = text, tuple(sorted(prefixes.items())), dataset, self._target.has_unread()
         cached = self._plans.get(key)
         if cached is not None:
             self._plans.move_to_end(key)
             plan, terms = cached
             # A constant that the data lacked may have an id by now.
-            if not plan.constants or terms == len(self._dictionary):
+            is_known = not plan.constants or terms == len(self._dictionary)
+            if is_known and plan.graphs in (None, tuple(self._target.graphs())):
                 return plan
             self._target.forget(plan)
         self._plan_count += 1
-        plan = self._translate(parse(text, prefixes, name), self._plan_count)
+        plan = self._translate(parse(text, prefixes, name), self._plan_count, dataset)
         self._plans[key] = plan, len(self._dictionary)
         if len(self._plans) > _PLAN_CACHE_SIZE:
             _, (oldest, _) = self._plans.popitem(last=False)
             self._target.forget(oldest)
         return plan
 
-    def _translate(self, parsed: Parsed, number: int) -> Plan:
-        return translate(parsed, self._target.dialect, self._dictionary, number)
+    def _translate(self, parsed: Parsed, number: int, dataset: Dataset | None = None) -> Plan:
+        return translate(
+            parsed,
+            self._target.dialect,
+            self._dictionary,
+            number,
+            dataset=dataset,
+            graphs=self._target.graphs,
+            has_unread=self._target.has_unread(),
+        )
 
-    def explain(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> str:
+    def explain(
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        name: str = "<query>",
+        dataset: Dataset | None = None,
+    ) -> str:
         """The SQL of a query and the physical plan of the database."""
-        plan = self.plan(text, prefixes, name)
+        plan = self.plan(text, prefixes, name, dataset)
         return f"{plan.sql}\n\n{self._target.explain(plan)}"
 
 
@@ -97,21 +125,28 @@ class QueryEngine(Planner):
         prefixes: Mapping[str, str],
         name: str = "<query>",
         limit_rows: int | None = None,
+        dataset: Dataset | None = None,
     ) -> Solutions | TripleTable | bool:
         """Answer a query: a table, or for ASK, whether there is a solution."""
-        plan = self.plan(text, prefixes, name)
+        plan = self.plan(text, prefixes, name, dataset)
         self._runner.limit_rows = limit_rows
         try:
             return self.answer(plan)
         finally:
             self._runner.limit_rows = None
 
-    def solutions(self, parsed: Parsed, pattern: Node, variables: Sequence[str]) -> Solutions:
+    def solutions(
+        self,
+        parsed: Parsed,
+        pattern: Node,
+        variables: Sequence[str],
+        dataset: Dataset | None = None,
+    ) -> Solutions:
         """The solutions of a pattern of an update, which is translated anew each time."""
         self._target.refresh()
         self._plan_count += 1
         algebra = Node("SELECT", p=pattern, variables=list(variables), dataset=None)
-        plan = self._translate(replace(parsed, algebra=algebra), self._plan_count)
+        plan = self._translate(replace(parsed, algebra=algebra), self._plan_count, dataset)
         try:
             found = self.answer(plan)
         finally:
@@ -162,12 +197,25 @@ def construct(
     >>> triples.to_pylist()
     [{'subject': '_:x0', 'predicate': '<p>', 'object': '"a"'}]
     """
-    parts = []
+    parts = [
+        pa.table(places, schema=_SCHEMA) for places in instances(template, columns, rows, scope)
+    ]
+    table = pa.concat_tables([_SCHEMA.empty_table(), *parts])
+    return TripleTable(_distinct(_valid(table)))
+
+
+def instances(
+    template: Sequence[Sequence[str | Constant]],
+    columns: Mapping[str, pa.Array],
+    rows: int,
+    scope: str = "",
+) -> Iterator[list[pa.Array]]:
+    """The terms of each row of a template, per solution."""
     numbers = pc.cast(pa.array(np.arange(rows)), pa.large_string())
     labels: dict[str, str] = {}
-    for triple in template:
+    for row in template:
         places: list[pa.Array] = []
-        for term in triple:
+        for term in row:
             if not isinstance(term, str):
                 places.append(pa.repeat(pa.scalar(text_of(term), pa.large_string()), rows))
             elif term.startswith("_:"):
@@ -178,9 +226,7 @@ def construct(
                 )
             else:
                 places.append(columns[term])
-        parts.append(pa.table(places, schema=_SCHEMA))
-    table = pa.concat_tables([_SCHEMA.empty_table(), *parts])
-    return TripleTable(_distinct(_valid(table)))
+        yield places
 
 
 def describe(

@@ -51,7 +51,7 @@ class HybridDatabase(DuckDBRunner[Answers]):
     def forget(self, plan: Plan) -> None:
         """Drop the functions and the answers of an evicted plan."""
         super().forget(plan)
-        for scan in plan.scans:
+        for scan in _patterns(plan):
             self._drop(answers_name(plan, scan))
         self._stamps.pop(plan.number, None)
 
@@ -68,10 +68,15 @@ class HybridDatabase(DuckDBRunner[Answers]):
 
 def trees(plan: Plan, tree: Callable[[Pattern], str]) -> Iterator[str]:
     """Explain how each pattern of a plan is answered, in evaluation order."""
-    for number, scan in enumerate(sorted(plan.scans, key=selectivity), 1):
+    for number, scan in enumerate(sorted(_patterns(plan), key=selectivity), 1):
         known = scan.is_satisfiable()
         explanation = tree(scan.pattern()) if known else "no triple has these terms"
         yield f"pattern {number} ({answers_name(plan, scan)}):\n{explanation}"
+
+
+def _patterns(plan: Plan) -> list[Scan]:
+    """The patterns of all triples, explicit and derived."""
+    return [scan for scan in plan.scans if scan.source == "union"]
 
 
 A = TypeVar("A")
@@ -89,7 +94,7 @@ def answer_patterns(
     None if there are too many to pass on.
     """
     bound: dict[tuple[int, str], Ids] = {}  # by group and variable
-    for scan in sorted(plan.scans, key=selectivity):
+    for scan in sorted(_patterns(plan), key=selectivity):
         admissible = {
             position: bound[scan.group, variable]
             for position, variable in enumerate(scan.variables)

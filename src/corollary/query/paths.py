@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from corollary.lang.syntax import IRI, BlankNode, Literal, Term, Variable
+from corollary.query.graphs import bound_graph, is_union, no_triples, table
 from corollary.query.plan import Column, Relation, Scan
-from corollary.query.relations import UNIT, Translation, select
+from corollary.query.relations import Translation, select
 from corollary.query.syntax.algebra import Node, Path, TriplePattern
 
 
@@ -28,7 +29,7 @@ def basic_graph_pattern(t: Translation, triples: Sequence[TriplePattern]) -> Rel
         table, positions = _table(t, triple)
         tables.append(f"{table} AS {alias}")
         for place, column in positions.items():
-            term = triple[place]
+            term = triple[place] if place < 3 else Variable(t.active.variable)
             qualified = f"{alias}.{column}"
             if not isinstance(term, Variable | BlankNode):
                 conditions.append(f"{qualified} = {_constant(t, term)}")
@@ -40,7 +41,15 @@ def basic_graph_pattern(t: Translation, triples: Sequence[TriplePattern]) -> Rel
                 places[variable] = qualified
                 columns[variable] = Column(t.name(variable))
     if not tables:
-        return UNIT
+        return no_triples(t)
+    bound = bound_graph(t)
+    if bound is not None:
+        variable, named = bound
+        if variable in places:
+            conditions.append(f"{places[variable]} = {named}")
+        else:
+            places[variable] = f"CAST({named} AS BIGINT)"
+            columns[variable] = Column(t.name(variable))
     listed = [f"{places[v]} AS {column.name}" for v, column in columns.items()]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return Relation(f"SELECT {select(listed)} FROM {', '.join(tables)}{where}", columns)
@@ -69,6 +78,8 @@ def _scan(
     ids: tuple[int | None, int | None, int | None] = (None, None, None),
     variables: tuple[str | None, str | None, str | None] = (None, None, None),
 ) -> tuple[str, Mapping[int, str]]:
+    if not is_union(t.active):
+        return table(t, ids)
     scan = Scan(*ids, variables, t.group if any(variables) else 0)
     if scan not in t.plan.scans:
         t.plan.scans.append(scan)

@@ -12,6 +12,9 @@ from corollary.query.expressions import Clock, Expression
 Form = Choice["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
 # How a column represents terms: by id, or by canonical text if the data may lack them.
 Kind = Choice["id", "text", "bool", "row"]
+# A table of triples other than those of a property: all of them, those of all graphs with their
+# graphs, those of a pseudo-graph, or those that rules do not read, which are no explicit facts.
+Source = Choice["union", "quads", "default", "explicit", "derived", "unread"]
 # The result of a function: a truth value, a term, a sort key, or an aggregate.
 ResultKind = Choice["condition", "value", "key", "aggregate"]
 
@@ -51,6 +54,7 @@ class Scan:
     object: int | None
     variables: tuple[str | None, str | None, str | None] = (None, None, None)
     group: int = 0
+    source: Source = "union"
 
     def pattern(self) -> tuple[int | None, int | None, int | None]:
         """The ids of subject, property and object."""
@@ -114,6 +118,7 @@ class Plan:
     constants: dict[Constant, int] = field(default_factory=dict)  # unknown terms: -1, -2, …
     template: tuple[tuple[str | Constant, str | Constant, str | Constant], ...] = ()
     described: tuple[Constant, ...] = ()
+    graphs: tuple[int, ...] | None = None  # all named graphs, if the SQL depends on them
 
     def constant(self, term: Constant) -> int:
         """The negative id of a term that the data lack."""

@@ -11,10 +11,10 @@ these three an error; the others ignore it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from corollary.core.terms import text_of
 from corollary.lang.syntax import Constant, Literal
@@ -48,6 +48,10 @@ class Translation:
     parsed: Parsed
     group: int = 0  # of the basic graph pattern under translation
     seed: Relation | None = None  # outer bindings that are visible in an EXISTS pattern
+    graphs: Callable[[], Sequence[int]] = tuple  # the named graphs
+    dataset: Any = None  # `graphs.Dataset`
+    has_unread: bool = False  # whether there are graphs that rules do not read
+    active: Any = None  # `graphs.Active` or `graphs.EachGraph`: what patterns match
     _names: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 

@@ -23,11 +23,18 @@ from corollary.lang.builtins import AGGREGATES
 from corollary.lang.operands import Fault, Value
 from corollary.lang.syntax import TRIPLE_COLUMNS, Constant
 from corollary.query.columns import RESULTS, require_bound
-from corollary.query.dialect import Dialect, HybridSparkDialect, SparkDialect, answers_name
+from corollary.query.dialect import (
+    Dialect,
+    HybridSparkDialect,
+    SparkDialect,
+    answers_name,
+    source_table,
+)
 from corollary.query.engine import Planner
+from corollary.query.graphs import Dataset
 from corollary.query.hybrid import Pattern, answer_patterns, trees
 from corollary.query.parse import Parsed
-from corollary.query.plan import Call, Closure, Plan
+from corollary.query.plan import Call, Closure, Plan, Source
 from corollary.query.translate import order_by, translate
 from corollary.query.values import text
 
@@ -43,12 +50,18 @@ class SparkQueries(Planner):
         self._runner = runner
         self._terms = dictionary
 
-    def query(self, text: str, prefixes: Mapping[str, str], name: str = "<query>") -> Frame | bool:
+    def query(
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        name: str = "<query>",
+        dataset: Dataset | None = None,
+    ) -> Frame | bool:
         """Answer a query: term texts, null where unbound; for ASK, whether there is a solution.
 
         The columns are the variables of SELECT, or subject, predicate and object.
         """
-        return self.answer(self.plan(text, prefixes, name))
+        return self.answer(self.plan(text, prefixes, name, dataset))
 
     def answer(self, plan: Plan) -> Frame | bool:
         """Run a plan."""
@@ -66,12 +79,15 @@ class SparkQueries(Planner):
                 ids = [self._terms.find(term) for term in plan.described]
                 return runner.describe(plan, [term_id for term_id in ids if term_id is not None])
 
-    def _translate(self, parsed: Parsed, number: int) -> Plan:
+    def _translate(self, parsed: Parsed, number: int, dataset: Dataset | None = None) -> Plan:
         # Each lookup would be a Spark job, so collect all terms first and look them up in one.
         recorder = _TermRecorder()
-        translate(parsed, self._runner.dialect, recorder, number)
+        unread = self._runner.has_unread()
+        translate(
+            parsed, self._runner.dialect, recorder, number, dataset=dataset, has_unread=unread
+        )
         self._terms.remember(recorder.terms)
-        return super()._translate(parsed, number)
+        return super()._translate(parsed, number, dataset)
 
 
 class _TermRecorder:
@@ -91,9 +107,20 @@ class _TermRecorder:
 class SparkRunner:
     """Runs plans over DataFrames: triples (s, p, o) of ids, and terms (id, term)."""
 
-    def __init__(self, session: Any, triples: Frame, terms: Frame) -> None:
-        """Views and functions are created in this session, which must own the frames."""
+    def __init__(
+        self,
+        session: Any,
+        triples: Frame,
+        terms: Frame,
+        graphs: Mapping[Source, Callable[[], Frame]] | None = None,
+    ) -> None:
+        """Views and functions are created in this session, which must own the frames.
+
+        `graphs` returns the quads (s, p, o, g), and the triples of the pseudo-graphs.
+        """
         self._session = session
+        self._graphs = graphs or {}
+        self._graph_ids: list[int] | None = None
         self._triples = triples
         self._all_terms = terms.select("id", "term")
         self._terms = self._all_terms
@@ -106,6 +133,17 @@ class SparkRunner:
         """The Spark dialect."""
         return SparkDialect()
 
+    def graphs(self) -> Sequence[int]:
+        """The named graphs."""
+        if self._graph_ids is None:
+            rows = self._graphs["quads"]().select("g").distinct().collect() if self._graphs else []
+            self._graph_ids = sorted(row[0] for row in rows)
+        return self._graph_ids
+
+    def has_unread(self) -> bool:
+        """Whether there may be graphs that rules do not read."""
+        return "unread" in self._graphs
+
     def prepare(self, plan: Plan) -> None:
         """Create the views and functions that a plan uses."""
         constants = [(number, text_of(term)) for term, number in plan.constants.items()]
@@ -115,6 +153,9 @@ class SparkRunner:
             self._terms = self._terms.unionAll(rows)
         self._view("terms", self._terms)
         self._read(plan)
+        for scan in plan.scans:
+            if scan.source != "union":
+                self._view(source_table(scan)[0], self._graphs[scan.source]())
         for table in plan.inline:
             rows = list(zip(*table.columns.values(), strict=True))
             schema = ", ".join(f"{name} bigint" for name in table.columns)
@@ -342,8 +383,14 @@ class SparkAnswers(Protocol):
 class HybridSparkRunner(SparkRunner):
     """Runs plans in Spark over the answers to their patterns."""
 
-    def __init__(self, session: Any, answers: SparkAnswers, terms: Frame) -> None:
-        super().__init__(session, answers.nothing().frame(), terms)
+    def __init__(
+        self,
+        session: Any,
+        answers: SparkAnswers,
+        terms: Frame,
+        graphs: Mapping[Source, Callable[[], Frame]] | None = None,
+    ) -> None:
+        super().__init__(session, answers.nothing().frame(), terms, graphs)
         self._answers = answers
 
     @property

@@ -19,6 +19,7 @@ from corollary.query.conditions import (
 )
 from corollary.query.dialect import Dialect
 from corollary.query.expressions import Clock
+from corollary.query.graphs import Dataset, graph, graph_hidden, start, without_graph
 from corollary.query.parse import Parsed, too_deep, unsupported
 from corollary.query.paths import basic_graph_pattern, variable_name
 from corollary.query.plan import Column, Form, Plan, Relation
@@ -26,17 +27,31 @@ from corollary.query.relations import Terms, Translation, names, select, with_te
 from corollary.query.syntax.algebra import Expr, Node
 
 _MAX_LIMIT = 2**31 - 1  # the largest LIMIT and OFFSET in Spark
-_ONE_GRAPH = "named graphs are not supported: all triples are in one graph"
+_SERVICE = "federated queries are not supported"
 
 
-def translate(parsed: Parsed, dialect: Dialect, dictionary: Terms, number: int = 0) -> Plan:
-    """Translate a query to a plan; `number` is unique per database."""
+def translate(
+    parsed: Parsed,
+    dialect: Dialect,
+    dictionary: Terms,
+    number: int = 0,
+    *,
+    dataset: Dataset | None = None,
+    graphs: Callable[[], Sequence[int]] = tuple,
+    has_unread: bool = False,
+) -> Plan:
+    """Translate a query to a plan; `number` is unique per database.
+
+    `dataset` is that of a query without FROM; `graphs` returns the named graphs,
+    and `has_unread` tells whether there may be graphs that rules do not read.
+    """
     algebra = parsed.algebra
     form = cast(Form, algebra.name)
     plan = Plan(form, Clock(), number)
-    t = Translation(plan, dialect, dictionary, parsed)
+    t = Translation(plan, dialect, dictionary, parsed, graphs=graphs, has_unread=has_unread)
     if algebra.dataset is not None:
-        raise unsupported(parsed, "FROM", algebra.dataset, _ONE_GRAPH)
+        dataset = Dataset(*algebra.dataset)
+    start(t, dataset or Dataset())
     try:
         return _plan(algebra, t)
     except RecursionError:
@@ -92,7 +107,7 @@ def _join(node: Node, t: Translation) -> Relation:
 def _minus(node: Node, t: Translation) -> Relation:
     one = _translate(node.p1, t)
     with t.seeded(None):
-        two = _translate(node.p2, t)
+        two = without_graph(t, _translate(node.p2, t))
     return relations.minus(t, one, two)
 
 
@@ -234,6 +249,9 @@ def _free_variables(node: Node) -> list[str]:
                 return collect(part.p1)
             case "Join":
                 return set().union(*map(collect, part.parts))
+            case "Graph":
+                own = {part.term.name} if isinstance(part.term, Variable) else set()
+                return collect(part.p) | own
             case _:  # VALUES may have UNDEF; a subquery has its own scope
                 return set()
 
@@ -378,6 +396,12 @@ def _slice(node: Node, t: Translation) -> Relation:
     return replace(relation, sql=sql)
 
 
+def _subquery(node: Node, t: Translation) -> Relation:
+    with graph_hidden(t):  # a variable that a subquery does not select is another one
+        relation = _translate(node.p, t)
+    return _join_seed(t, replace(relation, order=(), row=None))
+
+
 def _refuse(word: str, reason: str) -> Callable[[Node, Translation], Relation]:
     def refuse(node: Node, t: Translation) -> Relation:
         raise unsupported(t.parsed, word, node.span, reason)
@@ -399,8 +423,8 @@ _OPERATORS: dict[str, Callable[[Node, Translation], Relation]] = {
     "Reduced": lambda node, t: _translate(node.p, t),  # duplicates may stay
     "OrderBy": _order_by,
     "Slice": _slice,
-    "Subquery": lambda node, t: _join_seed(t, replace(_translate(node.p, t), order=(), row=None)),
+    "Subquery": _subquery,
     "Values": lambda node, t: _join_seed(t, relations.values(t, node.variables, node.rows)),
-    "Graph": _refuse("GRAPH", _ONE_GRAPH),
-    "Service": _refuse("SERVICE", "federated queries are not supported"),
+    "Graph": lambda node, t: graph(node, t, _translate),
+    "Service": _refuse("SERVICE", _SERVICE),
 }

@@ -1,8 +1,8 @@
 """Read RDF of every syntax as columns of ids, and write N-Triples.
 
 Compiled loops tokenize N-Triples and N-Quads (`rdf.lines`); pyoxigraph parses Turtle, TriG, RDF/XML
-and JSON-LD (`rdf.library`). Names of graphs are dropped: a statement of a named graph is a triple
-like any other.
+and JSON-LD (`rdf.library`). With the option `graphs`, the statements of named graphs are kept apart
+(`Triples.quads`); otherwise they are triples like any others.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import gzip
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
 
-from corollary.core.dictionary import Dictionary
+from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.files import replace_file
 from corollary.core.strings import string_bytes
 from corollary.errors import InvalidInput, nearest
@@ -132,12 +132,18 @@ def _is_written(iri: str) -> bool:
 
 
 def write(path: str | Path, triples: Triples, dictionary: Dictionary) -> None:
-    """Write N-Triples atomically, compressed if the name ends with `.gz` or `.zst`."""
+    """Write N-Triples atomically, compressed if the name ends with `.gz` or `.zst`.
+
+    The statements of named graphs follow as N-Quads.
+    """
 
     def write_lines(target: Path) -> None:
         with _output(target) as stream:
             for start in range(0, len(triples), _BATCH):
-                stream.write(_written(triples, slice(start, start + _BATCH), dictionary))
+                stream.write(_written(triples.columns, slice(start, start + _BATCH), dictionary))
+            for start in range(0, len(triples.quads), _BATCH):
+                columns = [*triples.quads.T]
+                stream.write(_written(columns, slice(start, start + _BATCH), dictionary))
 
     replace_file(Path(path), write_lines, create_parents=False)
 
@@ -149,8 +155,8 @@ def _output(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", pa.output_stream(str(path), compression="detect"))
 
 
-def _written(triples: Triples, rows: slice, dictionary: Dictionary) -> memoryview:
-    texts = [dictionary.texts(column[rows]) for column in triples.columns]
+def _written(columns: Sequence[Ids], rows: slice, dictionary: Dictionary) -> memoryview:
+    texts = [dictionary.texts(column[rows]) for column in columns]
     return string_bytes(frames.statement_lines(texts))[1].data
 
 

@@ -1,4 +1,4 @@
-"""Read tables with the columns subject, predicate and object, and rdflib graphs.
+"""Read tables with the columns subject, predicate, object and perhaps graph, and rdflib graphs.
 
 A cell is a term in N-Triples syntax (it begins with `<`, `_:` or `"`), or else an absolute IRI.
 Arrow formats the rows as lines, which are read like a file, so line numbers are row numbers. A
@@ -15,10 +15,17 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from corollary.core.notices import note
 from corollary.core.strings import string_bytes
 from corollary.errors import InvalidInput
-from corollary.lang.syntax import IRI, TRIPLE_COLUMNS, XSD, BlankNode, Constant, Literal
+from corollary.lang.syntax import (
+    IRI,
+    QUAD_COLUMNS,
+    TRIPLE_COLUMNS,
+    XSD,
+    BlankNode,
+    Constant,
+    Literal,
+)
 from corollary.rdf.files import Pieces
 from corollary.rdf.triples import Reading
 
@@ -58,33 +65,42 @@ def read_frame(source: Frame, reading: Reading, name: str) -> None:
     _check(columns, reading, name)
     from corollary.rdf.lines import read_lines  # loads the compiler
 
-    read_lines(Pieces(_lines(columns)), "n-triples", reading, name)
+    syntax = "n-triples" if len(columns) == 3 else "n-quads"
+    read_lines(Pieces(_lines(columns)), syntax, reading, name)
 
 
 def read_graph(graph: rdflib.Graph, reading: Reading, name: str) -> None:
     """Read an rdflib graph, or all graphs of a dataset."""
     scope = reading.scope()
     numbers: dict[object, int] = {}
-    columns: tuple[list[int], ...] = ([], [], [])
-    for statement in statements_of(graph):
-        for column, term in zip(columns, statement, strict=True):
+    columns: tuple[list[int], ...] = ([], [], [], [])
+    named: list[bool] = []
+    for *statement, context in _quads_of(graph):
+        for column, term in zip(columns, statement, strict=False):
             column.append(numbers.setdefault(term, len(numbers)))
+        named.append(context is not None)
+        is_kept = context is not None and reading.keeps_graphs
+        columns[3].append(numbers.setdefault(context, len(numbers)) if is_kept else 0)
     ids = reading.dictionary.encode([constant_of(term, scope) for term in numbers])
-    reading.add(*(ids[column] for column in columns))
+    *triples, graphs = (ids[column] for column in columns)
+    reading.add_quads(triples, graphs, np.array(named, np.bool_), name)
     reading.declare({str(prefix): str(iri) for prefix, iri in graph.namespaces()})
     reading.progress(name, len(columns[0]), len(columns[0]))
-    note("W101", _named(graph), file=name)
 
 
-def _named(graph: rdflib.Graph) -> int:
-    """Count the statements in the named graphs of a dataset."""
+def _quads_of(graph: rdflib.Graph) -> Iterator[tuple[object, ...]]:
+    """Iterate over the statements of a graph or dataset, each with its graph or None."""
     if not hasattr(graph, "quads"):
-        return 0
+        yield from ((*statement, None) for statement in graph)
+        return
     from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 
-    contexts = (quad[3] for quad in graph.quads((None, None, None, None)))
-    names = (getattr(context, "identifier", context) for context in contexts)
-    return sum(1 for name in names if name not in (None, DATASET_DEFAULT_GRAPH_ID))
+    name = "default_graph" if hasattr(type(graph), "default_graph") else "default_context"
+    default = getattr(graph, name, None)
+    unnamed = (None, DATASET_DEFAULT_GRAPH_ID, getattr(default, "identifier", None))
+    for *statement, context in graph.quads((None, None, None, None)):
+        context = getattr(context, "identifier", context)
+        yield *statement, None if context in unnamed else context
 
 
 def statements_of(graph: rdflib.Graph) -> Iterable[tuple[object, object, object]]:
@@ -128,11 +144,16 @@ def _columns(source: Frame, name: str) -> list[tuple[str, pa.ChunkedArray]]:
             "rename the columns of the table",
             file=name,
         )
-    return [(column, table.column(column)) for column in TRIPLE_COLUMNS]
+    names = QUAD_COLUMNS if QUAD_COLUMNS[3] in table.column_names else TRIPLE_COLUMNS
+    return [(column, table.column(column)) for column in names]
 
 
 def _texts(column: pa.ChunkedArray, field: str, name: str) -> pa.ChunkedArray:
     kind = column.type
+    if field == QUAD_COLUMNS[3]:  # a statement without a graph is in the default graph
+        if pa.types.is_null(kind):
+            return pa.chunked_array([pa.repeat(large(""), len(column))])
+        column = compute.fill_null(column.cast(pa.large_string()), large(""))
     if pa.types.is_dictionary(kind):  # a category of pandas or Polars
         kind = kind.value_type
     if kind not in (pa.string(), pa.large_string(), pa.string_view()):
@@ -142,20 +163,21 @@ def _texts(column: pa.ChunkedArray, field: str, name: str) -> pa.ChunkedArray:
 
 def _check(columns: list[pa.ChunkedArray], reading: Reading, name: str) -> None:
     """Reject rows with invalid cells, so no cell is read as several terms."""
+    patterns = (_WRITTEN, _WRITTEN, _WRITTEN, rf"^$|{_WRITTEN}")
     good = [
-        compute.fill_null(compute.match_substring_regex(column, _WRITTEN), False)
+        compute.fill_null(compute.match_substring_regex(column, pattern), False)
         .combine_chunks()
         .to_numpy(zero_copy_only=False)
-        for column in columns
+        for column, pattern in zip(columns, patterns, strict=False)
     ]
     fine = np.logical_and.reduce(good)
     if fine.all():
         return
     for row in np.flatnonzero(~fine).tolist():
-        place = next(place for place in range(3) if not good[place][row])
+        place = next(place for place in range(len(good)) if not good[place][row])
         cell = columns[place][row].as_py()
         found = "nothing" if cell is None else repr(cell)
-        message = f"expected a term in '{TRIPLE_COLUMNS[place]}', found {found}"
+        message = f"expected a term in '{QUAD_COLUMNS[place]}', found {found}"
         reading.malformed(name, row + 1, place + 1, message, _HINT)
     # Skipped rows become empty lines, so the others keep their numbers.
     for place, column in enumerate(columns):

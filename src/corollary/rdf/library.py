@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, cast
 
+import numpy as np
 import pyarrow as pa
 import pyoxigraph
 from pyoxigraph import DefaultGraph, Quad, QuadParser, RdfFormat, Triple
 
 from corollary.core.inputs import too_long
-from corollary.core.notices import note
 from corollary.errors import OperationFailed
 from corollary.rdf.guard import ExpansionBudget, Guard, Source
 from corollary.rdf.owl_syntax import SYNTAXES, prefixes_of, read_all, to_rdf_xml
@@ -192,7 +192,7 @@ def add(
     file: str,
     budget: ExpansionBudget | None = None,
 ) -> None:
-    """Encode statements, without the names of their graphs."""
+    """Encode statements."""
     numbers: dict[object, int] = {}
     number = numbers.setdefault
     columns = (
@@ -206,15 +206,25 @@ def add(
             reading.malformed(file, None, None, NO_TRIPLE)
         add(plain, scope, reading, file, budget)
         return
+    named = np.zeros(len(quads), np.bool_)
+    graph = [0] * len(quads)
     if reading.has_graphs:
-        named = sum(1 for quad in quads if quad.graph_name != _DEFAULT_GRAPH)
-        note("W101", named, file=file)
+        names = [quad.graph_name for quad in quads]
+        named = np.array([name != _DEFAULT_GRAPH for name in names], np.bool_)
+        if named.any() and reading.keeps_graphs:
+            graph = [
+                number(name, len(numbers)) if is_named else 0
+                for name, is_named in zip(names, named.tolist(), strict=True)
+            ]
     texts = list(map(str, numbers))
     if budget is not None:
         budget.spend(texts)
     canonical = [scope(text) if text.startswith("_:") else text for text in texts]
     ids = reading.dictionary.encode_texts(pa.array(canonical, pa.large_string()))
-    reading.add(*(ids[column] for column in columns))
+    if named.any():
+        reading.add_quads([ids[column] for column in columns], ids[graph], named, file)
+    else:
+        reading.add(*(ids[column] for column in columns))
 
 
 def document_scope(prefix: str, own: str) -> Scope:

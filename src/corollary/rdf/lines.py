@@ -19,7 +19,6 @@ from pyoxigraph import Quad, Triple
 from corollary.core.dictionary import Ids
 from corollary.core.hashing import SLACK, Bytes
 from corollary.core.inputs import MAX_ITEM_BYTES, too_long
-from corollary.core.notices import note
 from corollary.core.term_store import Spans
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.rdf import library
@@ -59,12 +58,16 @@ def read_lines(
         try:
             for tokens in chunks:
                 ids = _encoded(tokens, prefix, reading)
-                reading.add(*(ids[column] for column in tokens.triples))
+                subject, predicate, object_, *graph = tokens.triples
+                columns = [ids[column] for column in (subject, predicate, object_)]
+                if tokens.named:
+                    named = graph[0] >= 0
+                    reading.add_quads(columns, ids[graph[0]], named, file)
+                else:
+                    reading.add(*columns)
                 if len(tokens.left):
                     _read_left(tokens, before, prefix, format_, reading, file)
                 before += tokens.lines
-                if tokens.named:
-                    note("W101", tokens.named, file=file)
                 reading.progress(file, *position())
         except InvalidInput as error:
             if error.code == "E324" and error.line is None:  # the line after the complete ones

@@ -25,7 +25,7 @@ from corollary.core.inputs import InputMeter, is_compressed, unreadable
 from corollary.core.notices import Notices, gathering
 from corollary.core.strings import string_bytes
 from corollary.errors import CorollaryError
-from corollary.lang.syntax import TRIPLES_NAME
+from corollary.lang.syntax import QUADS, TRIPLES_NAME, Constant
 from corollary.rdf import files
 from corollary.rdf.library import read_document
 from corollary.rdf.triples import OnError, Reading, Skipped
@@ -53,7 +53,7 @@ class Part:
     """The content of some splits: distinct terms, and facts as indices into them."""
 
     terms: pa.LargeStringArray
-    facts: Mapping[str, Sequence[Ids]]  # columns by relation; RDF has `TRIPLES_NAME` only
+    facts: Mapping[str, Sequence[Ids]]  # columns by relation; RDF has triples and quads
     lines: list[int] = field(default_factory=list)  # line count of each split
     skipped: int = 0
     samples: list[tuple[int, Skipped]] = field(default_factory=list)  # with their split numbers
@@ -99,6 +99,8 @@ class PartReader:
     on_error: OnError = "fail"
     keep_labels: bool = False
     limit: int | None = None  # bytes of a file after decompression
+    graphs: bool = False  # whether statements of named graphs are kept apart
+    graph: Constant | None = None  # that the other statements are put into
 
     def files(self, splits: Sequence[Split]) -> Part:
         """Read splits of local files."""
@@ -146,7 +148,9 @@ class PartReading(Reading):
             on_error=reader.on_error,
             keep_labels=reader.keep_labels,
             limit_input_bytes=reader.limit,
+            graphs=reader.graphs,
         )
+        self._graph = reader.graph
         self.lines: list[int] = []
         self._places: list[tuple[int, Skipped]] = []
         self._notices = Notices()
@@ -185,9 +189,19 @@ class PartReading(Reading):
     def part(self) -> Part:
         """Return everything that was read."""
         triples = self.triples()
+        quads = [*triples.quads.T]
+        every = [np.concatenate(both) for both in zip(triples.columns, quads[:3], strict=True)]
+        facts: dict[str, Sequence[Ids]] = {TRIPLES_NAME: triples.columns}
+        if self._graph is not None:
+            graph = np.full(len(triples), self.dictionary.encode([self._graph])[0], np.uint32)
+            columns = (*triples.columns, graph)
+            quads = [np.concatenate(both) for both in zip(columns, quads, strict=True)]
+            facts = {}
+        if len(quads[0]):
+            facts[QUADS] = quads
         return Part(
             self.dictionary.texts_from(0),
-            {TRIPLES_NAME: triples.columns},
+            facts,
             self.lines,
             triples.skipped,
             self._places,
@@ -195,7 +209,7 @@ class PartReading(Reading):
             self._error,
             self._failed,
             self._notices,
-            vocabulary_of_columns(triples.columns, self.dictionary),
+            vocabulary_of_columns(every, self.dictionary),
         )
 
 

@@ -6,7 +6,7 @@ avoid most of this: a subject often repeats that of the previous line, and a pre
 the same predicate as before. Rejected lines are left to the library: `left` contains their
 positions and numbers.
 
-Named graphs of N-Quads are checked and dropped.
+The statements of N-Quads have a fourth column: the name of the graph, or -1 for the default graph.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Tokens(NamedTuple):
 
     spans: Spans  # the distinct terms; blank nodes with their labels as written
     hashes: Hashes
-    triples: npt.NDArray[np.int32]  # three columns of term numbers
+    triples: npt.NDArray[np.int32]  # three columns of term numbers; of N-Quads four
     left: Places  # the rejected lines: start, end and number in the chunk
     lines: int
     named: int = 0  # statements of named graphs
@@ -56,10 +56,11 @@ def tokenize(data: Bytes, size: int, *, quads: bool = False) -> Tokens:
     [[0, 0], [1, 1], [2, 0]]
     """
     lines = count_lines(data, size)
-    triples = np.empty((3, lines), np.int32)
+    width = 4 if quads else 3
+    triples = np.empty((width, lines), np.int32)
     left = np.empty((lines, 3), np.int64)
-    starts, ends = np.empty(3 * lines, np.int64), np.empty(3 * lines, np.int64)
-    hashes = np.empty(3 * lines, np.uint32)
+    starts, ends = np.empty(width * lines, np.int64), np.empty(width * lines, np.int64)
+    hashes = np.empty(width * lines, np.uint32)
     rows, terms, missed, named = _tokenize(data, size, quads, triples, starts, ends, hashes, left)
     return Tokens(
         Spans(data, starts[:terms], ends[:terms]),
@@ -126,12 +127,13 @@ def _tokenize(
     rows = terms = missed = named = 0
     subject = predicate = -1  # of the previous line
     graph = graph_end = has_graph = 0
+    known_graph = -1  # the number of the last graph
     line = 0
     at = 0
     while at < size:
         begin = at
         line += 1
-        if 2 * (terms + 3) > len(slots):
+        if 2 * (terms + 4) > len(slots):
             larger = np.zeros(2 * len(slots), np.uint64)
             rehash(slots, larger)
             slots = larger
@@ -203,6 +205,8 @@ def _tokenize(
                 end = _graph(data, at, size, graph, graph_end)
                 understood = end >= 0
                 if understood:
+                    if end - at != graph_end - graph or not same(data, graph, graph_end, data, at):
+                        known_graph = -1
                     graph, graph_end = at, end
                     at = _skip(data, end)
             if understood and byte(data, at) == 46:  # .
@@ -229,6 +233,14 @@ def _tokenize(
             guesses[predicate & (_GUESSES - 1)] = p
         subject, predicate = s, p
         triples[0, rows], triples[1, rows], triples[2, rows] = s, p, o
+        if quads:
+            if has_graph and known_graph < 0:
+                g_hash = hash_of(data, graph, graph_end)
+                known_graph = _add(
+                    data, graph, graph_end, g_hash, slots, starts, ends, hashes, terms
+                )
+                terms += known_graph == terms
+            triples[3, rows] = known_graph if has_graph else -1
         rows += 1
         named += has_graph
     return rows, terms, missed, named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 from typing import NamedTuple, TypedDict, Unpack
@@ -12,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.notices import note
 from corollary.core.tables import Tables, narrow
 from corollary.errors import InvalidInput
-from corollary.lang.syntax import TRIPLE
+from corollary.lang.stratify import Predicate
+from corollary.lang.syntax import QUADS, TRIPLE
 
 OnError = OneOf["fail", "skip"]
+Mask = npt.NDArray[np.bool_]
 SAMPLES = 100  # skipped statements recorded with their places
 # More threads would idle: one encodes what the others tokenize.
 _THREADS = min(4, os.cpu_count() or 1)
@@ -49,7 +52,10 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Triples:
-    """Statements as columns of ids, in no particular order, duplicates included."""
+    """Statements as columns of ids, in no particular order, duplicates included.
+
+    `quads` are the statements of named graphs, if they are read: one per row, the graph last.
+    """
 
     subject: Ids
     predicate: Ids
@@ -57,6 +63,7 @@ class Triples:
     skipped: int = 0
     samples: tuple[Skipped, ...] = field(default=(), repr=False)  # the first skipped statements
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the documents
+    quads: Ids = field(default_factory=lambda: np.empty((0, 4), np.uint32), repr=False)
 
     @classmethod
     def of(cls, rows: Ids) -> Triples:
@@ -79,13 +86,17 @@ class Triples:
         """Sort the statements by their text."""
         from pyarrow import compute
 
-        ids, places = np.unique(np.concatenate(self.columns), return_inverse=True)
+        together = np.concatenate([*self.columns, *self.quads.T])
+        ids, places = np.unique(together, return_inverse=True)
         ranks = np.empty(len(ids), np.int64)
         ranks[compute.array_sort_indices(dictionary.texts(ids)).to_numpy()] = np.arange(len(ids))
-        subject, predicate, object_ = np.split(ranks[places], 3)
+        ranks = ranks[places]
+        subject, predicate, object_ = np.split(ranks[: 3 * len(self)], 3)
         order = np.lexsort((object_, predicate, subject))
+        s, p, o, graph = np.split(ranks[3 * len(self) :], 4)
         return replace(
             self,
+            quads=self.quads[np.lexsort((o, p, s, graph))],
             subject=self.subject[order],
             predicate=self.predicate[order],
             object=self.object[order],
@@ -109,6 +120,10 @@ class Triples:
 
         return ~begins(self.subject, '"') & begins(self.predicate, "<")
 
+    def quads_are_rdf(self, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
+        """Return a mask of valid statements of named graphs; see `are_rdf`."""
+        return Triples.of(self.quads[:, :3]).are_rdf(dictionary)
+
     def where(self, mask: npt.NDArray[np.bool_]) -> Triples:
         """Select the statements of a mask."""
         return replace(
@@ -119,8 +134,12 @@ class Triples:
         )
 
     def tables(self, dictionary: Dictionary) -> Tables:
-        """Split the statements into one table per property and class, for an engine."""
-        return narrow(TRIPLE, self.columns, dictionary)
+        """Split the statements into one table per property and class, for an engine.
+
+        The statements of named graphs are a table of their own.
+        """
+        tables = narrow(TRIPLE, self.columns, dictionary)
+        return {**tables, Predicate(QUADS): self.quads} if len(self.quads) else tables
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -128,7 +147,8 @@ class ReadingOptions(TypedDict, total=False):
 
     A malformed statement is an error; with `on_error="skip"` it is counted and skipped. The blank
     nodes of a document are local to it, unless `keep_labels` identifies nodes with equal labels.
-    `limit_input_bytes` bounds the bytes of each file after decompression.
+    `limit_input_bytes` bounds the bytes of each file after decompression. With `graphs`, the
+    statements of named graphs are kept apart; otherwise all graphs are merged.
     """
 
     on_error: OnError
@@ -136,6 +156,7 @@ class ReadingOptions(TypedDict, total=False):
     threads: int | None
     keep_labels: bool
     limit_input_bytes: int | None
+    graphs: bool
 
 
 class Reading:
@@ -145,12 +166,14 @@ class Reading:
         self.dictionary = dictionary
         self.limit = options.get("limit_input_bytes")
         self.has_graphs = False  # whether the document may have named graphs
+        self.keeps_graphs = options.get("graphs", False)
         self.keep_labels = options.get("keep_labels", False)
         self.prefixes: dict[str, str] = {}
         self.threads = options.get("threads") or _THREADS
         self.skips = options.get("on_error") == "skip"
         self._on_progress = options.get("on_progress")
         self._parts: list[tuple[Ids, ...]] = []
+        self._quads: list[Ids] = []
         self._statements = 0
         self._skipped = 0
         self._samples: list[Skipped] = []
@@ -177,6 +200,18 @@ class Reading:
             self._parts.append(columns)
             self._statements += len(columns[0])
 
+    def add_quads(self, columns: Sequence[Ids], graph: Ids, is_named: Mask, file: str) -> None:
+        """Add statements of which some are in named graphs; only theirs of `graph` counts."""
+        if not is_named.any():
+            self.add(*columns)
+        elif not self.keeps_graphs:
+            note("W101", int(is_named.sum()), file=file)
+            self.add(*columns)
+        else:
+            self._quads.append(np.stack([column[is_named] for column in (*columns, graph)], axis=1))
+            self._statements += len(self._quads[-1])
+            self.add(*(column[~is_named] for column in columns))
+
     def progress(self, file: str, done: int, total: int | None) -> None:
         """Report progress."""
         if self._on_progress is not None:
@@ -202,6 +237,7 @@ class Reading:
                 subject, predicate, object_ = (
                     np.concatenate([empty, *(part[place] for part in parts)]) for place in range(3)
                 )
-        return Triples(
+        found = Triples(
             subject, predicate, object_, self._skipped, tuple(self._samples), self.prefixes
         )
+        return replace(found, quads=np.concatenate(self._quads)) if self._quads else found

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from corollary.errors import OperationFailed
+from corollary.lang.syntax import is_auxiliary
 from corollary.store.layout import FORMAT
 
 
@@ -45,6 +46,13 @@ class Statistics:
     def facts(self) -> int:
         """The number of all facts."""
         return sum(count.facts for count in self.relations.values())
+
+    @property
+    def visible(self) -> Count:
+        """The numbers of explicit and of all facts without those of auxiliary relations."""
+        shown = [count for name, count in self.relations.items() if not is_auxiliary(name)]
+        width = max((count.width for count in shown), default=0)
+        return Count(width, sum(c.explicit for c in shown), sum(c.facts for c in shown))
 
 
 @dataclass(frozen=True)
@@ -91,8 +99,8 @@ class Commit:
             "message": self.message,
             "inserted": statistics.inserted,
             "deleted": statistics.deleted,
-            "explicit": statistics.explicit,
-            "facts": statistics.facts,
+            "explicit": statistics.visible.explicit,
+            "facts": statistics.visible.facts,
             "rules": self.rules,
             "algorithm": statistics.algorithm,
             "engine": statistics.engine,

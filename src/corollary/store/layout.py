@@ -22,7 +22,7 @@ import pyarrow as pa
 from corollary.errors import InvalidInput
 from corollary.lang.syntax import TRIPLES_NAME
 
-FORMAT: Final = 2  # the format written; a store with a higher one is refused
+FORMAT: Final = 3  # the format written; a store with a higher one is refused
 FACTS, TERMS, CHANGES, RULES = "facts", "terms", "changes", "rules"
 CACHE, CHUNKS = "cache", "chunks"
 TABLES = (FACTS, TERMS, CHANGES, RULES)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from corollary.errors import OperationFailed
+from corollary.knowledge_base.graphs import ReasonOver
 from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.spark.options import Options, PipelineOptions, UpdateOptions
 from corollary.knowledge_base.spark.stages import OnProgress, Stage
@@ -33,6 +34,7 @@ def build(
     mode: str = "materialized",
     equality: str = "rules",
     materialize: Sequence[str] = (),
+    reason_over: ReasonOver = "union",
     partitions: int | None = None,
     **options: Unpack[PipelineOptions],
 ) -> Built:
@@ -56,13 +58,17 @@ def build(
     With `equality="rewrite"`, one representative replaces all terms that `owl:sameAs` equates while
     facts are derived; the driver holds the facts that mention such terms. The store has all facts.
 
+    Statements of named graphs keep their graphs; a DataFrame may have a column `graph`, null for
+    the default graph. With `graph`, all other statements are put into that named graph. Rules read
+    all graphs, or those of `reason_over`.
+
         spark.build("univ.store", ["univ-bench.owl", "data/*.nt"], master="local[*]")
         spark.build("univ.store", ["s3a://bucket/univ/", frame], rules="rdfs", session=session)
     """
     with _explain_missing():
         from corollary.knowledge_base.spark import pipeline
     place = store_path(path, options.get("storage_options"))
-    kind = pipeline.Kind(mode, equality, materialize)
+    kind = pipeline.Kind(mode, equality, materialize, reason_over)
     return pipeline.build(place, sources, rules, kind, partitions, Options(**options))
 
 

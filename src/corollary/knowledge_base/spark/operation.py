@@ -17,6 +17,7 @@ from corollary.engines.spark.persisted import PersistedFrames
 from corollary.engines.spark.remote import parallelism
 from corollary.engines.spark.stored import DataFrame, SparkSession
 from corollary.engines.spark.write import read_files, write
+from corollary.knowledge_base.graphs import check_graph, graph_named
 from corollary.knowledge_base.spark.load import Loaded, load
 from corollary.knowledge_base.spark.options import Options
 from corollary.knowledge_base.spark.parts import SourceReader
@@ -93,8 +94,16 @@ class Operation:
         """Parse and encode sources; `known` is the terms table of a store and its next id."""
         options = self.options
         declarations = program.declarations.columns_only()
+        graph = None
+        if options.graph is not None:
+            graph = check_graph(graph_named(options.graph, program.prefixes))
         reader = SourceReader(
-            options.on_error, keep_labels, options.limit_input_bytes, arities, declarations
+            options.on_error,
+            keep_labels,
+            options.limit_input_bytes,
+            graph=graph,
+            arities=arities,
+            declarations=declarations,
         )
         return load(self, (inserted, deleted), program, reader, known)
 

@@ -30,6 +30,7 @@ class PipelineOptions(ReadOptions, total=False):
     storage_options: Mapping[str, str] | None
     message: str | None
     on_progress: OnProgress | None
+    graph: str | None
 
 
 class UpdateOptions(PipelineOptions, total=False):
@@ -60,4 +61,5 @@ class Options:
     limit_input_bytes: int | None = None  # of each file after decompression
     storage_options: Mapping[str, str] | None = None  # of the object store
     message: str | None = None  # written to the log of the store
+    graph: str | None = None  # that statements are put into, instead of the default graph
     on_progress: OnProgress | None = None  # receives a line for every stage and round

@@ -17,9 +17,17 @@ from corollary.core.terms import term_of
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.files.cells import write_cell
 from corollary.knowledge_base.data import DataReader
+from corollary.knowledge_base.graphs import into_graph
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, TRIPLES_NAME, TYPE, Variable
+from corollary.lang.syntax import (
+    QUAD_COLUMNS,
+    TRIPLE,
+    TRIPLE_COLUMNS,
+    TRIPLES_NAME,
+    TYPE,
+    Variable,
+)
 from corollary.rdf.splits import Part, PartReader, Split
 from corollary.rdf.vocabulary import vocabulary_of_columns
 
@@ -33,6 +41,7 @@ class SourceReader(PartReader):
 
     arities: Mapping[str, int] = field(default_factory=dict)
     declarations: Declarations = NO_DECLARATIONS
+    graphs: bool = True
 
     def files(self, splits: Sequence[Split]) -> Part:
         """Read the splits of files; tables are in separate groups."""
@@ -49,13 +58,14 @@ class SourceReader(PartReader):
             ]
         except CorollaryError as error:
             return Part(pa.array([], pa.large_string()), {}, error=error, failed=0)
-        found = joined([found for found in tables if not isinstance(found, Program)])
+        found = self._placed([found for found in tables if not isinstance(found, Program)], reader)
         return _with_skipped(part_of(found, reader.dictionary, reader.notices), reader)
 
     def frame(self, table: pa.Table, name: str, scope: str = "") -> Part:
         """Read rows with subject, predicate and object, or with a relation and arg0, arg1, …"""
         if {*table.column_names} >= {*TRIPLE_COLUMNS}:
-            return super().frame(table.select(TRIPLE_COLUMNS), name, scope)
+            names = [name for name in QUAD_COLUMNS if name in table.column_names]
+            return super().frame(table.select(names), name, scope)
         reader = self._reader()
         try:
             parts = [
@@ -64,7 +74,12 @@ class SourceReader(PartReader):
             ]
         except CorollaryError as error:
             return Part(pa.array([], pa.large_string()), {}, error=error, failed=0)
-        return _with_skipped(part_of(joined(parts), reader.dictionary), reader)
+        return _with_skipped(part_of(self._placed(parts, reader), reader.dictionary), reader)
+
+    def _placed(self, parts: Sequence[Tables], reader: DataReader) -> Tables:
+        """Put triples into the graph, if there is one."""
+        tables = joined(parts)
+        return tables if self.graph is None else into_graph(tables, self.graph, reader.dictionary)
 
     def _reader(self) -> DataReader:
         return DataReader(Dictionary(), {}, self.arities, self.declarations, on_error=self.on_error)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from corollary.core.graphs import DEFAULT, DEFAULTS, REASON_OVER
 from corollary.core.notices import gathering
 from corollary.core.object_store import StorePath
 from corollary.core.partial import PartialDictionary
@@ -21,12 +22,14 @@ from corollary.engines.spark.write import write_facts
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base import distributed
 from corollary.knowledge_base.axioms import axiom_texts
+from corollary.knowledge_base.graphs import ReasonOver, graph_named, reason_over_terms
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.relation_frames import result_relations
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
 from corollary.knowledge_base.spark.built import Built, built
+from corollary.knowledge_base.spark.graphs import explicit_rows
 from corollary.knowledge_base.spark.load import Loaded
 from corollary.knowledge_base.spark.operation import (
     Operation,
@@ -42,7 +45,7 @@ from corollary.knowledge_base.spark.stages import Stage, skew
 from corollary.knowledge_base.stores import is_empty
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE_COLUMNS, TRIPLES_NAME, TYPE
+from corollary.lang.syntax import QUADS, TRIPLE_COLUMNS, TRIPLES_NAME, TYPE, Atom
 from corollary.store import Statistics, Store, Writer
 from corollary.store.commits import Count
 from corollary.store.marker import remove_store
@@ -50,11 +53,14 @@ from corollary.store.marker import remove_store
 
 @dataclass(frozen=True)
 class Kind:
-    """What a store holds: its mode, its treatment of equality, and patterns of hybrid stores."""
+    """What a store holds: its mode, its treatment of equality, and patterns of hybrid stores;
+    and the graphs that rules read.
+    """
 
     mode: str = "materialized"
     equality: str = "rules"
     materialize: Sequence[str] = ()
+    reason_over: ReasonOver = "union"
 
 
 def build(
@@ -70,6 +76,9 @@ def build(
         address(path)  # fails early if Spark cannot write there
     check_mode(kind.mode, kind.equality, kind.materialize)
     program = read_rules(rules)
+    read = reason_over_terms(
+        kind.reason_over, lambda text: graph_named(str(text), program.prefixes)
+    )
     with Operation.begin(options, f"build {path}") as operation, operation.frames:
         inputs = operation.gather(sources, program.arities)
         inputs.parts += input_parts(program)
@@ -80,7 +89,15 @@ def build(
         ]
         with _create_store(path, kind) as store:
             writer = store.writer()
-            loaded = operation.load(inputs, program, arities=program.arities)
+            chosen = Program.of((), [Atom(REASON_OVER.relation, (graph,)) for graph in read])
+            loaded = operation.load(inputs, program | chosen, arities=program.arities)
+            if read or QUADS in loaded.rows:
+                graphs = {loaded.constants[graph] for graph in read} if read else None
+                default = loaded.constants.get(DEFAULT)
+                rows = explicit_rows(loaded.facts, default, graphs)
+                facts = operation.frames.persist(rows)
+                encoded = replace(loaded.encoded, facts=facts, table=None)
+                loaded = replace(loaded, encoded=encoded)
             writer.reserve(loaded.width)
             terms = operation.add_terms(writer, loaded)
             with (
@@ -106,7 +123,8 @@ def build(
                 counts = _write(writer, loaded, done, stage, operation.cores)
                 if kind.equality == "rules":
                     chunks.save(done.engine.run, writer, done.reasoner)
-            widths = {**program.arities, **loaded.arities}
+            records = {DEFAULTS.relation: 3, REASON_OVER.relation: 1}
+            widths = {**program.arities, **loaded.arities, **records}
             statistics = Statistics(
                 {name: Count(widths.get(name, 3), *n) for name, n in counts.items()},
                 inserted=stage.rows,

@@ -8,7 +8,7 @@ files of the version, and answers are DataFrames. A hybrid store derives answers
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from corollary.core.graphs import DEFAULT, REASON_OVER
 from corollary.engines.spark.failures import explain_failures
 from corollary.engines.spark.folders import refuse_occupied, write_folder
 from corollary.engines.spark.persisted import PersistedFrames
@@ -29,6 +30,7 @@ from corollary.knowledge_base.patterns import (
     places_of,
     read_pattern,
 )
+from corollary.knowledge_base.spark.graphs import graph_frames
 from corollary.knowledge_base.spark.hybrid import Unfolded
 from corollary.knowledge_base.spark.operation import (
     current_facts,
@@ -42,6 +44,8 @@ from corollary.knowledge_base.spark.sessions import (
 )
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
+from corollary.query.graphs import dataset_of
+from corollary.query.plan import Source
 from corollary.query.results import Solutions, TripleTable
 from corollary.query.spark import HybridSparkRunner, SparkQueries, SparkRunner
 from corollary.query.write import FOLDERS, pieces
@@ -90,20 +94,25 @@ class SparkStore:
         """The prefixes of the rules and of the data, with the well-known ones."""
         return MappingProxyType(WELL_KNOWN_PREFIXES | dict(self._snapshot.program.prefixes))
 
-    def query(self, text: str, *, name: str = "<query>") -> DataFrame | bool:
+    def query(
+        self, text: str, *, name: str = "<query>", default_graph: str = "union"
+    ) -> DataFrame | bool:
         """Answer a SPARQL 1.1 query, or an atom such as `[?x, a, :Person]` or `path(1, ?y)`.
 
         SELECT and atoms return a DataFrame with a column for each variable, CONSTRUCT and DESCRIBE
         one with subject, predicate and object: terms in the syntax of N-Triples, null if unbound.
-        ASK and atoms without variables return a bool. The DataFrame is lazy.
+        ASK and atoms without variables return a bool. The DataFrame is lazy. `default_graph` is
+        that of `KnowledgeBase.query`.
         """
         with _explain_query_failures():
-            return self._answer(text, name)[0]
+            return self._answer(text, name, default_graph)[0]
 
-    def collect(self, text: str, *, name: str = "<query>") -> Solutions | TripleTable | bool:
+    def collect(
+        self, text: str, *, name: str = "<query>", default_graph: str = "union"
+    ) -> Solutions | TripleTable | bool:
         """Collect the answer on the driver, in the form of `KnowledgeBase.query`."""
         with _explain_query_failures():
-            found, triples = self._answer(text, name)
+            found, triples = self._answer(text, name, default_graph)
             if isinstance(found, bool):
                 return found
             table = found.toArrow()
@@ -113,7 +122,13 @@ class SparkStore:
             return TripleTable(table) if triples else Solutions(table)
 
     def write(
-        self, text: str, folder: str | Path, format_: str = "parquet", *, name: str = "<query>"
+        self,
+        text: str,
+        folder: str | Path,
+        format_: str = "parquet",
+        *,
+        name: str = "<query>",
+        default_graph: str = "union",
     ) -> int:
         """Write the answer into a new folder from tasks; return the number of rows.
 
@@ -128,7 +143,7 @@ class SparkStore:
             )
         refuse_occupied(self._terms, target)
         with _explain_query_failures():
-            found, triples = self._answer(text, name)
+            found, triples = self._answer(text, name, default_graph)
             if isinstance(found, bool):
                 raise InvalidInput("E565", "the answer of ASK is not a table", "omit the folder")
             if format_ == "nt" and not triples:
@@ -138,11 +153,13 @@ class SparkStore:
             how = None if format_ == "parquet" else pieces(format_, found.columns)
             return write_folder(found, target, format_, how)
 
-    def explain_query(self, text: str, *, name: str = "<query>") -> str:
+    def explain_query(
+        self, text: str, *, name: str = "<query>", default_graph: str = "union"
+    ) -> str:
         """Show the SQL of a query and Spark's plan; in hybrid mode with proof trees."""
         with _explain_query_failures():
             if not is_pattern(text):
-                return self._queries.explain(text, self.prefixes, name)
+                return self._queries.explain(text, self.prefixes, name, dataset_of(default_graph))
             if self._unfolded is None:
                 raise InvalidInput(
                     "E583",
@@ -153,24 +170,38 @@ class SparkStore:
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def _answer(self, text: str, name: str) -> tuple[DataFrame | bool, bool]:
+    def _answer(self, text: str, name: str, default_graph: str) -> tuple[DataFrame | bool, bool]:
         """Evaluate a query; return the answer, and whether it is triples."""
         if is_pattern(text):
             return self._matching(self._pattern(text)), False
         queries = self._queries
-        plan = queries.plan(text, self.prefixes, name)
+        plan = queries.plan(text, self.prefixes, name, dataset_of(default_graph))
         return queries.answer(plan), plan.form in ("CONSTRUCT", "DESCRIBE")
 
     @cached_property
     def _queries(self) -> SparkQueries:
         runner: SparkRunner
         if self._unfolded is not None:
-            runner = HybridSparkRunner(self._session, self._unfolded, self._terms)
+            graphs = self._graphs(self._unfolded)
+            runner = HybridSparkRunner(self._session, self._unfolded, self._terms, graphs)
         else:
             triples = self._facts.where(f"relation = '{TRIPLES_NAME}'")
             columns = triples.selectExpr("arg0 AS s", "arg1 AS p", "arg2 AS o")
-            runner = SparkRunner(self._session, columns, self._terms)
+            runner = SparkRunner(self._session, columns, self._terms, self._graphs(None))
         return SparkQueries(runner, self._dictionary)
+
+    def _graphs(self, unfolded: Unfolded | None) -> Mapping[Source, Callable[[], DataFrame]]:
+        """The tables of graphs."""
+        names = self._snapshot.statistics.relations
+        default = self._dictionary.find(DEFAULT) if REASON_OVER.relation in names else None
+        if unfolded is None:
+            return graph_frames(self._facts, names, default)
+
+        def derived() -> DataFrame:
+            explicit = graph_frames(self._facts, names, default)["explicit"]()
+            return unfolded.answer((None, None, None), {}).frame().exceptAll(explicit)
+
+        return graph_frames(self._facts, names, default, derived)
 
     @cached_property
     def _unfolded(self) -> Unfolded | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from corollary.algorithms.reasoner import Reasoner
 from corollary.core.changes import Changes
+from corollary.core.graphs import DEFAULTS, REASON_OVER
 from corollary.core.notices import gathering
 from corollary.core.object_store import StorePath
 from corollary.core.statistics import Statistics
@@ -27,6 +28,7 @@ from corollary.engines.spark.write import write_facts
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.axioms import Axioms, axiom_texts, axioms_of
 from corollary.knowledge_base.distributed import spark_reasoner
+from corollary.knowledge_base.graphs import explicit_changes
 from corollary.knowledge_base.patterns import arities_of, materialized_patterns
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
@@ -193,6 +195,8 @@ def _maintain(
     reasoner, explicit = _reasoner(engine, snapshot, rules.before, algorithm)
     inserted, deleted = (_read_changes(engine, loaded, deleted=flag) for flag in (False, True))
     changes = Changes(inserted, deleted, rules.added, rules.removed)
+    own: Any = engine  # mypy does not see that an engine of SparkFacts is one of facts
+    changes = cast("Changes[SparkFacts]", explicit_changes(cast("Any", changes), explicit, own))
     axioms, requested = axioms_of(snapshot, engine).change(rules.axioms, changes, explicit)
     done = reasoner.update(requested)
     assert done.statistics is not None, "an update has statistics"
@@ -329,7 +333,8 @@ def _widths(loaded: Loaded, program: Program) -> Callable[[Predicate, Any], int]
 
     def width(predicate: Predicate, facts: Any) -> int:
         name = predicate.relation
-        return 3 if name == TRIPLE else loaded.arities.get(name) or program.arities.get(name, 0)
+        records = {TRIPLE: 3, DEFAULTS.relation: 3, REASON_OVER.relation: 1}
+        return records.get(name) or loaded.arities.get(name) or program.arities.get(name, 0)
 
     return width
 

@@ -39,7 +39,7 @@ class QueryParser(PatternParser):
         """The whole text: a node named by the form of the query.
 
         Its parts are `p`, `variables` (SELECT, DESCRIBE), `template` (CONSTRUCT), `described`
-        (DESCRIBE) and `dataset`, the span of FROM if present.
+        (DESCRIBE) and `dataset`, the graphs of FROM and FROM NAMED if present.
         """
         self.prologue()
         word = self.token
@@ -156,13 +156,12 @@ class QueryParser(PatternParser):
         dataset = self._dataset()
         return Node("ASK", p=self._apply_trailing(self._where()), dataset=dataset)
 
-    def _dataset(self) -> tuple[int, int] | None:
-        place = None
-        while word := self.accept("FROM"):
-            place = place or word.span
-            self.accept("NAMED")
-            self.iri()
-        return place
+    def _dataset(self) -> tuple[tuple[IRI, ...], tuple[IRI, ...]] | None:
+        graphs: tuple[list[IRI], list[IRI]] = ([], [])
+        while self.accept("FROM"):
+            is_named = self.accept("NAMED") is not None
+            graphs[is_named].append(self.iri())
+        return (tuple(graphs[0]), tuple(graphs[1])) if any(graphs) else None
 
     def _where(self) -> Node:
         self.accept("WHERE")
