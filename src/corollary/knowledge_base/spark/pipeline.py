@@ -96,7 +96,7 @@ def build(
                 default = loaded.constants.get(DEFAULT)
                 rows = explicit_rows(loaded.facts, default, graphs)
                 facts = operation.frames.persist(rows)
-                encoded = replace(loaded.encoded, facts=facts, table=None)
+                encoded = replace(loaded.encoded, facts=facts)
                 loaded = replace(loaded, encoded=encoded)
             writer.reserve(loaded.width)
             terms = operation.add_terms(writer, loaded)
