@@ -29,6 +29,7 @@ from typing import IO, Any, NamedTuple
 
 MEMORY = 4 << 30  # bytes of address space of the child; numba and Arrow take 1.5 GB of it
 SECONDS = 120  # for one input; a hang takes longer on any machine
+_READY = b"ready\n"
 
 
 class Case(NamedTuple):
@@ -509,6 +510,8 @@ def child() -> None:
             if case.suffix not in _KINDS:
                 read_case(case, Path(folder))  # loads and compiles before memory is limited
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        out.write(_READY)
+        out.flush()
         while header := sys.stdin.buffer.read(8):
             case = Case(*pickle.loads(sys.stdin.buffer.read(struct.unpack("<q", header)[0])))
             try:
@@ -536,6 +539,9 @@ class Readers:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
+            assert process.stdout is not None
+            if _exactly(process.stdout, len(_READY)) != _READY:  # compiled: the clock may start
+                return self._ended("died before it was ready")
         assert process.stdin is not None
         assert process.stdout is not None
         data = pickle.dumps(tuple(case))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import corollary as co
 from corollary.algorithms.hybrid import Hybrid
+from corollary.core.tables import decode
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.hybrid import triple_ids
 from corollary.knowledge_base.verify import verify_store
@@ -404,6 +405,19 @@ def test_stores(tmp_path: Path) -> None:
     )
     assert not verify_store(path).problems
     assert co.KnowledgeBase.open(path, at_version=1).count("[?x, a, <Agent>]") == 0
+
+
+def test_rules_that_come_after_an_empty_program(tmp_path: Path) -> None:
+    """What is pre-materialized does not depend on the rules that were there at first."""
+    late, early = co.KnowledgeBase(mode="hybrid"), co.KnowledgeBase(RULES["rhodf"], mode="hybrid")
+    late.save(tmp_path / "s")
+    with late.transaction() as tx:
+        tx.add_rules(RULES["rhodf"])
+    for kb in (late, early):
+        kb.insert("[<a>, rdfs:subClassOf, <b>] . [<b>, rdfs:subClassOf, <c>] . [<x>, a, <a>] .")
+    kept = [set(decode(kb.state.reasoner.facts, kb.state.dictionary)) for kb in (late, early)]
+    assert kept[0] == kept[1]
+    assert verify_store(tmp_path / "s").problems == []
 
 
 def test_rules_change_the_schema_while_it_is_planned_again() -> None:

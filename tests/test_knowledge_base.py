@@ -493,3 +493,15 @@ def test_import_is_quick_and_lazy() -> None:
     assert co.KnowledgeBase is KnowledgeBase
     with pytest.raises(AttributeError):
         co.Knowledge  # noqa: B018
+
+
+def test_visible_facts_are_selected_once_per_update() -> None:
+    """Selecting them looks at all predicates, and every pattern asks for them."""
+    kb = KnowledgeBase("_h(?x) :- p(?x) . q(?x) :- _h(?x) . p(1) .")
+    reasoner = kb.state.reasoner
+    first = reasoner.facts
+    assert reasoner.facts is first
+    kb.insert("p(2) .")
+    assert reasoner.facts is not first
+    assert reasoner.facts is reasoner.facts
+    assert kb.count() == 4

@@ -159,6 +159,26 @@ def test_equal_terms(tmp_path: Path) -> None:
     assert again.query("ASK { <http://e/cid> <http://e/knows> <http://e/bob> }") is True
 
 
+def test_other_files_modes_and_links_stay(tmp_path: Path) -> None:
+    """Nothing is removed that Corollary did not write, and what a link refers to is erased."""
+    path, link = tmp_path / "there" / "s", tmp_path / "link"
+    people(path)
+    others = ("notes.txt", "mine/deep/x", "facts/own.csv", "cache/own/x", "chunks/own")
+    for name in others:
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text("kept", "utf-8")
+    path.chmod(0o700)
+    (path / "facts").chmod(0o750)
+    link.symlink_to(path, target_is_directory=True)
+    purge(link, about=["<http://e/ann>", '"ann@example.org"'])
+    assert [(path / name).read_text("utf-8") for name in others] == ["kept"] * len(others)
+    assert link.is_symlink()
+    assert (path.stat().st_mode & 0o777, (path / "facts").stat().st_mode & 0o777) == (0o700, 0o750)
+    assert "http://e/ann" not in contents(path)
+    assert [entry.name for entry in path.parent.iterdir()] == ["s"]
+    assert KnowledgeBase.open(link).version == 5
+
+
 def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s"
     kb = people(path)

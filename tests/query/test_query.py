@@ -140,6 +140,22 @@ def test_describe_follows_blank_nodes() -> None:
     assert len(answer) == 3
 
 
+@pytest.mark.parametrize("mode", ["materialized", "hybrid"])
+def test_many_alternatives(mode: str) -> None:
+    """Known properties and unknown ones, twice, inverse, repeated: solutions are counted."""
+    kb = KnowledgeBase(mode=mode)
+    kb.insert("".join(f"[<http://e/a>, <http://e/p{n}>, <http://e/b{n % 3}>] ." for n in range(40)))
+    parts = [f"<http://e/p{n}>" for n in (*range(50), 7, 7, 45)]
+    path = "|".join([*parts, "^<http://e/p1>", "<http://e/p2>?"])
+    union = " UNION ".join(f"{{ ?x {part} ?y }}" for part in [*parts, "^<http://e/p1>"])
+    every = found(kb, f"SELECT * {{ ?x {'|'.join([*parts, '^<http://e/p1>'])} ?y }}")
+    assert every == found(kb, f"SELECT * {{ {union} }}")
+    assert len(every) == 43
+    assert len(found(kb, f"SELECT * {{ <http://e/a> {path} ?y }}")) == 42 + 2
+    assert len(found(kb, f"SELECT DISTINCT ?y {{ <http://e/a> ({path})+ ?y }}")) == 4
+    assert found(kb, "SELECT * { ?x <http://e/q1>|<http://e/q2> ?y }") == []
+
+
 def test_frames_and_files(kb: KnowledgeBase, tmp_path: Any) -> None:
     answer = kb.query("SELECT ?n ?z { :ann :name ?n } ORDER BY ?n")
     assert isinstance(answer, Solutions)

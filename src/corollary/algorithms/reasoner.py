@@ -76,6 +76,9 @@ class Reasoner(ABC, Generic[F]):
     has_index = False  # of all facts, by which updates cost what they change
     _state: ReasonerState[F]
     _strata_of_program: tuple[Program, CompiledStrata] | None = None
+    _visible_facts: tuple[F, F] | None = (
+        None  # all facts and the visible ones, until the next update
+    )
 
     @property
     def program(self) -> Program:
@@ -100,7 +103,10 @@ class Reasoner(ABC, Generic[F]):
     @property
     def facts(self) -> F:
         """The materialization, explicit facts included."""
-        return self._visible(self.all_facts)
+        known, every = self._visible_facts, self.all_facts
+        if known is None or known[0] is not every:
+            self._visible_facts = known = every, self._visible(every)
+        return known[1]
 
     @property
     def signature(self) -> str | None:
@@ -127,6 +133,7 @@ class Reasoner(ABC, Generic[F]):
         If the update fails, everything is as it was before.
         """
         state, before = self.state, self.program
+        self._visible_facts = None  # the old facts can be freed
         try:
             result = self._update(changes)
         except BaseException:

@@ -44,10 +44,12 @@ from corollary.store.layout import (
     INSERTED,
     MADE_DERIVED,
     MADE_EXPLICIT,
+    TABLES,
     TRIPLES,
     arguments,
     width_of,
 )
+from corollary.store.marker import foreign
 from corollary.store.opening import open_terms
 from corollary.store.places import Place, store_path
 from corollary.store.store import current_user
@@ -100,6 +102,7 @@ def purge(
     if not isinstance(folder, Path):
         hint = "clone it into a folder, purge the clone, and replace the original"
         raise InvalidInput("E517", f"{folder} is not a folder of this machine", hint)
+    folder = folder.resolve()  # a link stays a link, and what it refers to is erased
     old = Store.open(folder)
     newest = old.snapshot()
     if newest.mode == "hybrid":
@@ -410,8 +413,14 @@ def _keep_time(store: Store, commit: Commit) -> None:
 
 
 def _replace(folder: Path, part: Path, old: Store, version: int) -> None:
-    """Put the new store in the place of the old one, unless somebody has committed meanwhile."""
+    """Put the new store in the place of the old one, unless somebody has committed meanwhile.
+
+    Whoever could not read the old one cannot read the new one; files in it that Corollary did not
+    write are moved to the new one.
+    """
     aside = part.with_name(f"{part.name}.old")
+    for name in (".", *TABLES):
+        shutil.copymode(folder / name, part / name)
     os.rename(folder, aside)
     if Store(aside).latest() != version:
         os.rename(aside, folder)
@@ -426,5 +435,10 @@ def _replace(folder: Path, part: Path, old: Store, version: int) -> None:
     except BaseException:
         os.rename(aside, folder)
         raise
+    for entry in foreign(aside):
+        assert isinstance(entry, Path), "the store is in a local folder"
+        kept = folder / entry.relative_to(aside)
+        kept.parent.mkdir(exist_ok=True)
+        entry.rename(kept)
     sync(folder.parent)
     shutil.rmtree(aside)

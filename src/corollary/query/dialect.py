@@ -19,6 +19,7 @@ class Dialect(Protocol):
     """The parts of SQL that depend on the database."""
 
     sees_ids: bool  # whether functions take ids
+    has_all_triples: bool  # whether a table of them exists anyway; else each pattern is answered
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
         """The table of a pattern, and its columns by position in the triple."""
@@ -40,6 +41,7 @@ class DuckDBDialect:
     """DuckDB SQL over tables per property and class."""
 
     sees_ids = True
+    has_all_triples = True
 
     def __init__(self, type_id: int | None = None) -> None:
         self._type = type_id  # id of rdf:type; None if the data lack it
@@ -82,6 +84,7 @@ class SparkDialect:
     """Spark SQL over the views `triples` (s, p, o) and `terms` (id, term)."""
 
     sees_ids = False
+    has_all_triples = True
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
         """Select the triples of a property."""
@@ -117,6 +120,8 @@ class SparkDialect:
 
 class _AnswerTables:
     """Hybrid mode: one table of answers per pattern."""
+
+    has_all_triples = False
 
     def scan(self, scan: Scan, plan: Plan) -> tuple[str, Mapping[int, str]]:
         if scan.source != "union":

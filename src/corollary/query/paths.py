@@ -7,7 +7,7 @@ otherwise all its pairs are computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from corollary.lang.syntax import IRI, BlankNode, Literal, Term, Variable
@@ -15,6 +15,8 @@ from corollary.query.graphs import bound_graph, is_union, no_triples, table
 from corollary.query.plan import Column, Relation, Scan
 from corollary.query.relations import Translation, select
 from corollary.query.syntax.algebra import Node, Path, TriplePattern
+
+_MANY_PROPERTIES = 32  # alternatives that are not read one by one
 
 
 def basic_graph_pattern(t: Translation, triples: Sequence[TriplePattern]) -> Relation:
@@ -96,16 +98,41 @@ def _path(t: Translation, path: Path, start: int | None, end: int | None) -> str
             inner = _path(t, path.path, end, start)
             return f"SELECT o AS s, s AS o FROM ({inner}) AS {t.fresh()}"
         case "PathAlternative":
-            return " UNION ALL ".join(
-                f"SELECT s, o FROM ({_path(t, part, start, end)}) AS {t.fresh()}"
-                for part in path.args
-            )
+            return _alternative(t, path.args, start, end)
         case "PathSequence":
             return _sequence(t, path.args, start, end)
         case "PathNegated":
             return _negated(t, path)
         case _:
             return _repeated(t, path, start, end)
+
+
+def _alternative(t: Translation, parts: Sequence[Path], start: int | None, end: int | None) -> str:
+    """Unite the alternatives; many properties are read from the table of all triples at once."""
+    properties = {part: t.id(part) for part in parts if isinstance(part, IRI)}
+    known = [property_ for property_ in properties.values() if property_ >= 0]
+    lacking = {part for part, property_ in properties.items() if property_ < 0}
+    parts = [part for part in parts if part not in lacking] or parts[:1]
+    selects = []
+    if t.dialect.has_all_triples and len(known) > _MANY_PROPERTIES:
+        table, columns = _scan(t)
+        s, p, o = (columns[place] for place in range(3))
+        listed = ", ".join(map(str, known))
+        selects = [f"SELECT {s} AS s, {o} AS o FROM {table} AS n WHERE n.{p} IN ({listed})"]
+        parts = _without_first(parts, properties)
+    selects += [f"SELECT s, o FROM ({_path(t, part, start, end)}) AS {t.fresh()}" for part in parts]
+    return " UNION ALL ".join(selects)
+
+
+def _without_first(parts: Sequence[Path], properties: Collection[IRI]) -> list[Path]:
+    """The parts without the first occurrence of each property; each further one counts again."""
+    left, kept = {*properties}, []
+    for part in parts:
+        if part in left:
+            left.discard(part)
+        else:
+            kept.append(part)
+    return kept
 
 
 def _sequence(t: Translation, parts: Sequence[Path], start: int | None, end: int | None) -> str:

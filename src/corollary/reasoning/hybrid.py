@@ -57,12 +57,11 @@ def make_hybrid(
 
     The data decide whether rules about schemas are specialized, or `specialize` does: a query over
     rules as written reads more facts, and a specialized rule costs some 200 µs when rules change.
-    The reasoner derives its small materialization itself, and ignores known facts.
+    The reasoner derives its small materialization itself, and ignores known facts. The patterns
+    about schemas belong to it even if no rule is about triples: such rules may be added later.
     """
     options = replace(options or Options(), known=None, complete=None)
-    patterns = tuple(materialize)
-    if program.has_triples:
-        patterns = (*schema_patterns(), *patterns)
+    patterns = (*schema_patterns(), *materialize)
     if specialize is False or not is_specializable(program):
         return Hybrid(program, explicit, engine, options, patterns=patterns)
     special = partial(SpecializedHybridReasoner, patterns=patterns)

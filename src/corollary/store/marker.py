@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterator
 
 from corollary.core.checksum import seal, unseal
 from corollary.core.object_store import StorePath, remove_tree
@@ -116,8 +117,19 @@ def _entries(folder: StorePath) -> list[StorePath]:
 
 def _foreign(path: StorePath) -> StorePath | None:
     """A file in the folders of an interrupted build that Corollary does not write."""
+    return next(_foreign_in_folders(path), None)
+
+
+def _foreign_in_folders(path: StorePath) -> Iterator[StorePath]:
     entries = (entry for name in _STORE_FOLDERS for entry in _entries(path / name))
-    return next((entry for entry in entries if not _NAMES.fullmatch(entry.name)), None)
+    return (entry for entry in entries if not _NAMES.fullmatch(entry.name))
+
+
+def foreign(path: StorePath) -> list[StorePath]:
+    """The files and folders in a store that Corollary does not write."""
+    known = {*_STORE_FOLDERS, MARKER}
+    beside = [entry for entry in _entries(path) if entry.name not in known]
+    return [*beside, *_foreign_in_folders(path)]
 
 
 def remove_unfinished(path: StorePath) -> None:

@@ -1,0 +1,34 @@
+"""Stores that are changed in every way: what they hold is what follows from scratch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.configurations import random_configuration
+from tests.journeys import travel
+from tests.random_ontologies import random_history
+
+
+def journey(seed: int, folder: Path, changes: int, mode: str) -> None:
+    history = random_history(seed, changes=changes)
+    drawn = random_configuration(history.program, Random(seed))
+    configuration = replace(drawn, mode=mode)
+    if not configuration.suits(history.program):
+        configuration = replace(configuration, equality="rules")
+    travel(history, configuration, folder, seed)
+
+
+@pytest.mark.parametrize(("seed", "mode"), [(3, "materialized"), (4, "hybrid")])
+def test_short_journeys(seed: int, mode: str, tmp_path: Path) -> None:
+    journey(seed, tmp_path, 1, mode)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [5009, *range(10)])
+@pytest.mark.parametrize("mode", ["materialized", "hybrid"])
+def test_journeys(seed: int, mode: str, tmp_path: Path) -> None:
+    journey(seed, tmp_path, 8, mode)
