@@ -52,6 +52,13 @@ def columnar(dictionary: Dictionary) -> Engine[Any]:
     return ColumnarEngine(dictionary)
 
 
+def toy(dictionary: Dictionary) -> Engine[Any]:
+    """The least that an engine must do, and what stands in for the rest."""
+    from tests.engines.toy import ToyEngine
+
+    return ToyEngine(dictionary)
+
+
 def spark(dictionary: Dictionary, **options: Any) -> Engine[Any]:
     from corollary.engines.columnar.engine import ColumnarEngine
     from corollary.engines.spark.engine import SparkEngine
@@ -85,6 +92,9 @@ ENGINES: dict[str, MakeEngine] = {
     "spark": spark,
     "spark-large": spark_large,
 }
+
+# Every engine, and the smallest one, which is too slow for other tests.
+LAWFUL: dict[str, MakeEngine] = {**ENGINES, "toy": toy}
 
 
 def marks(engine: str, *, jobs: pytest.MarkDecorator | None = None) -> list[pytest.MarkDecorator]:

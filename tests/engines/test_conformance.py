@@ -12,19 +12,22 @@ from corollary.core.compile import compile_rule
 from corollary.core.dictionary import Dictionary
 from corollary.core.tables import encode
 from corollary.lang.program import Program
+from tests.algorithms.replay import replay, states
+from tests.dense import modular_program
 from tests.effort import scaled
 from tests.engines.conformance import LAWS, Law
-from tests.engines.factories import ENGINES, marks
+from tests.engines.factories import LAWFUL, marks
+from tests.streams import stream
 
 every_engine = pytest.mark.parametrize(
-    "engine", [pytest.param(name, marks=marks(name)) for name in ENGINES]
+    "engine", [pytest.param(name, marks=marks(name)) for name in LAWFUL]
 )
 
 
 def _cases() -> Iterator[Any]:
     """Each law on each engine; laws that Spark has time for rarely are long in jobs."""
     for law in LAWS:
-        for engine in ENGINES:
+        for engine in LAWFUL:
             jobs = pytest.mark.long if law.spark < 6 else None
             found = marks(engine, jobs=jobs)
             yield pytest.param(engine, law, marks=found, id=f"{engine}-{law.name}")
@@ -34,13 +37,19 @@ def _cases() -> Iterator[Any]:
 @pytest.mark.parametrize(("engine", "law"), [*_cases()])
 def test_keeps(engine: str, law: Law) -> None:
     # Few facts are for the driver of Spark; `spark-large` has jobs for everything.
-    number = {"inline": 25, "inline-rounds": 12, "spark": 4, "spark-large": law.spark // 2}
+    number = {
+        "toy": 12,
+        "inline": 25,
+        "inline-rounds": 12,
+        "spark": 4,
+        "spark-large": law.spark // 2,
+    }
     examples = scaled(number[engine]) if engine in number else settings().max_examples
 
     @settings(max_examples=examples)
     @given(law.examples)
     def check(case: Any) -> None:
-        law.check(ENGINES[engine], case)
+        law.check(LAWFUL[engine], case)
 
     for always in law.always:
         check = example(always)(check)
@@ -58,7 +67,7 @@ CHAIN = Program.parse(
 @every_engine
 def test_close_tells_of_every_round_and_can_be_stopped(engine: str) -> None:
     dictionary = Dictionary()
-    made = ENGINES[engine](dictionary)
+    made = LAWFUL[engine](dictionary)
     rules = [compile_rule(rule, dictionary) for rule in CHAIN.rules]
     facts = made.facts(encode(CHAIN.facts, dictionary))
     rounds: list[tuple[int, int]] = []
@@ -82,3 +91,10 @@ def test_close_tells_of_every_round_and_can_be_stopped(engine: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         made.close(rules, facts, facts, on_round=on_round)
     assert len(rounds) == 8
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "dred-c"])
+def test_updates_run_on_the_least_engine(algorithm: str) -> None:
+    case = stream(1, modular_program(1), 4)
+    for _ in replay(LAWFUL["toy"], case, algorithm, states(case)):
+        pass

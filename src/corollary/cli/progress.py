@@ -122,13 +122,13 @@ class Progress(_Lines):
             raise self._with_outcome(error) from None
 
     def _compiling(self) -> None:
+        from corollary.core.jit import unusual_cache
+
         if not self.quiet:
-            print(
-                "compiling loops for large inputs, once on this machine"
-                " ('corollary warm' does it ahead)",
-                file=sys.stderr,
-                flush=True,
-            )
+            place = unusual_cache()
+            usual = "once on this machine ('corollary warm' does it ahead)"
+            text = f"compiling loops for large inputs, {place or usual}"
+            print(text, file=sys.stderr, flush=True)
 
     def _with_outcome(self, error: OperationFailed) -> OperationFailed:
         outcome = self.outcome()

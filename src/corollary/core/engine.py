@@ -25,7 +25,10 @@ from corollary.lang.stratify import Predicate
 
 
 class Facts(Protocol):
-    """An immutable set of facts; results share storage with operands where possible."""
+    """An immutable set of facts; results share storage with operands where possible.
+
+    A class that inherits from it needs neither `changed` nor `replaced`.
+    """
 
     def __len__(self) -> int: ...
 
@@ -45,14 +48,16 @@ class Facts(Protocol):
 
     def changed(self, deleted: Self, inserted: Self) -> tuple[Self, Self, Self]:
         """(self \\ deleted) ∪ inserted, with the facts actually deleted and actually inserted."""
-        ...
+        lost = self.intersection(deleted).difference(inserted)
+        gained = inserted.difference(self)
+        return self.replaced(lost, gained), lost, gained
 
     def replaced(self, lost: Self, gained: Self, *, shared: Self | None = None) -> Self:
         """Remove `lost` and add `gained`. Unchecked: `lost ⊆ self`, `gained ∩ self = ∅`.
 
         `shared` is a set with the same facts of these predicates as the result, to share storage.
         """
-        ...
+        return self.difference(lost).union(gained)
 
     def only(self, predicates: Collection[Predicate]) -> Self:
         """The facts of these predicates; a wide predicate selects all that it covers."""
@@ -137,7 +142,11 @@ OnRound = Callable[[int, int], None]  # round, facts derived so far; may raise t
 
 
 class Engine(Protocol[F]):
-    """Stores sets of facts and evaluates rules over them."""
+    """Stores sets of facts and evaluates rules over them.
+
+    A class that inherits from it needs no `close`. Operations on graphs are optional
+    (`graphs.GraphEngine`). `tests/engines/toy.py` is an engine of the least that is required.
+    """
 
     dictionary: Dictionary
 
@@ -179,7 +188,18 @@ class Engine(Protocol[F]):
 
         `negative` defaults to `facts`: negated and aggregated predicates are already complete.
         """
-        ...
+        absent = negative if negative is not None else facts
+        known, new = facts, delta
+        instances = rounds = 0
+        while len(new):
+            found = self.derive(rules, known, negative=absent, delta=new)
+            instances += found.instances
+            rounds += 1
+            new = found.facts.difference(known)
+            known = known.union(new)
+            if on_round is not None:
+                on_round(rounds, len(known) - len(facts))
+        return Derived(known.difference(facts), instances, rounds)
 
     def support(
         self,
@@ -197,34 +217,6 @@ class Engine(Protocol[F]):
         With `unproved`, the body may also hold there: instances with exactly one body fact that is
         not in `within` (at least two if `several`). Negated atoms read `negative`, by default
         `within`.
-        """
-        ...
-
-    def reclose(
-        self, rule: CompiledRule, before: F, after: F, *, changed: F, known: F
-    ) -> Difference[F]:
-        """Diff of the closure under P(x, z) :- P(x, y), E(y, z), or with E first.
-
-        `before` and `after` hold the base facts of P and the facts of E, `changed` their symmetric
-        difference, and `known` the closure of `before`.
-        """
-        ...
-
-    def reconnect(
-        self, edge: Predicate, pair: Predicate, before: F, after: F, *, changed: F, known: F
-    ) -> Difference[F]:
-        """Diff of the pairs of nodes in the same connected component.
-
-        `before`, `after` and `changed` hold undirected edges as facts of `edge`; the result, and
-        `known`, the pairs of `before`, are facts of `pair`.
-        """
-        ...
-
-    def components(self, edge: Predicate, least: Predicate, facts: F) -> F:
-        """Pair each node with the least node of its component, as facts of `least`.
-
-        This is the compact form of the pairs of `reconnect`: one fact per node instead of the
-        square of the nodes of each component.
         """
         ...
 

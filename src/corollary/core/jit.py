@@ -218,11 +218,23 @@ def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
+    global _kept_in
     folder = None if numba.config.CACHE_DIR else _cache_folder()
     if folder is not None:
-        numba.config.CACHE_DIR = str(folder)
+        numba.config.CACHE_DIR = _kept_in = str(folder)
         return _dispatcher(function, **options)
+    _kept_in = None
     return numba.njit(**options)(function)
+
+
+_kept_in: str | None = ""  # the cache instead of the usual one; None without any
+
+
+def unusual_cache() -> str:
+    """Where compiled loops are kept if neither the package nor the home folder can be written."""
+    if _kept_in is None:
+        return "they are not kept: no folder can be written"
+    return f"they are kept in {_kept_in}: no other folder can be written" if _kept_in else ""
 
 
 def _cache_folder() -> Path | None:

@@ -107,10 +107,10 @@ def test_long_chain_over_one_relation_takes_linear_time(atom: str) -> None:
     evaluations = 0
 
     class CountingEngine(ColumnarEngine):
-        def _evaluate(self, *arguments: Any) -> None:
+        def _evaluate(self, *arguments: Any, **named: Any) -> None:
             nonlocal evaluations
             evaluations += 1
-            super()._evaluate(*arguments)
+            super()._evaluate(*arguments, **named)
 
     engine = CountingEngine(Dictionary())
     explicit = engine.facts(encode(program.facts, engine.dictionary))

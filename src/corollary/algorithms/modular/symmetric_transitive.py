@@ -8,7 +8,7 @@ Idea: R holds all pairs within each connected component of the graph of external
 Invariants: `state` (X_R) holds the external facts; R holds all pairs of its components.
 
 Differs from the paper: the components are not stored but recomputed where external facts change
-(`Engine.reconnect`), so that X_R is the only state, and Y_R is the rest of it after deletion. As in
+(`graphs.reconnect`), so that X_R is the only state, and Y_R is the rest of it after deletion. As in
 the transitive module, where X_R decides everything `update` computes insertions and deletions at
 once: an external fact whose ends stay connected changes nothing.
 
@@ -25,6 +25,7 @@ from corollary.algorithms.modular.transitive import ClosedExternal, X, Y, is_pla
 from corollary.core.compile import CompiledRule
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Derived, Difference, Engine, F
+from corollary.core.graph_engine import reconnect
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Atom, Rule
 
@@ -80,7 +81,7 @@ class SymmetricTransitive(ClosedExternal[F]):
     ) -> Difference[F]:
         """The diff of the connected pairs."""
         predicate = self.relation.predicate
-        return engine.reconnect(predicate, predicate, before, after, changed=changed, known=known)
+        return reconnect(engine, predicate, predicate, before, after, changed=changed, known=known)
 
 
 def is_symmetric(rule: CompiledRule) -> bool:

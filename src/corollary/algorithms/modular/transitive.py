@@ -12,7 +12,7 @@ Invariants: `state` (X_R) holds the external facts; R is its transitive closure.
 Differs from the paper: the second fact of a composition is external, not the first, so that an
 engine can search from each subject and write its facts in order (0.1 s instead of 0.9 s for 22 M
 facts). Once there are facts, `add` lets the engine compute the diff of the closure for the new
-external facts (`Engine.reclose`), instead of lines 42–47. Where no other recursive rule derives or
+external facts (`graphs.reclose`), instead of lines 42–47. Where no other recursive rule derives or
 reads R, the external facts decide everything, so that `update` computes insertions and deletions at
 once from the closures of the old and the new external facts: nothing is overdeleted.
 
@@ -28,6 +28,7 @@ from corollary.algorithms.modular.framework import Certain, Change, Module
 from corollary.core.compile import CompiledRule, compile_rule, narrow_predicate
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Derived, Difference, Engine, F, OnRound
+from corollary.core.graph_engine import reclose
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Atom, Rule, Term, Variable
 
@@ -193,7 +194,8 @@ class Transitive(ClosedExternal[F]):
     ) -> Difference[F]:
         """The diff of the transitive closure."""
         [linear] = self.linear
-        return engine.reclose(
+        return reclose(
+            engine,
             linear,
             before.union(self.edges(before)),
             after.union(self.edges(after)),
@@ -226,7 +228,8 @@ class Linear(OfExternal[F]):
         edges = change.deleted.only(self.edge).replaced(nothing, change.inserted.only(self.edge))
         own = change.lost.replaced(nothing, change.gained)
         [rule] = self.rules
-        return engine.reclose(
+        return reclose(
+            engine,
             rule,
             external.union(change.before.only(self.edge)),
             self.state.union(change.facts.only(self.edge)),
