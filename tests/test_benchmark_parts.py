@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks import dag, figures, losses, lubm_data, lubm_one, page, sql, tables
+from benchmarks import (
+    dag,
+    figures,
+    losses,
+    lubm_data,
+    lubm_one,
+    page,
+    spark_model,
+    sql,
+    tables,
+)
 from benchmarks.report import DATA, Row
 from corollary.core.compile import narrow_predicate, narrow_terms
 from corollary.core.dictionary import Dictionary, Ids
@@ -133,6 +144,48 @@ def test_rounds_in_sql_over_lubm_one() -> None:
     counts = {tables.label(p).removeprefix("a "): count for p, count in peer.counts().items()}
     assert sum(counts.values()) == wanted.facts
     assert wanted.by_predicate.items() <= counts.items()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_model_of_a_cluster_is_within_its_bounds(seed: int) -> None:
+    """No schedule beats the longest task, the mean load or the driver; one core adds everything."""
+    random = Random(seed)
+    task = spark_model.Task
+    trace = [
+        spark_model.Job(
+            random.random(),
+            [
+                [
+                    task(random.random(), random.randrange(100))
+                    for _ in range(random.randrange(1, 9))
+                ]
+                for _ in range(random.randrange(1, 4))
+            ],
+        )
+        for _ in range(random.randrange(1, 5))
+    ]
+    stages = [tasks for job in trace for tasks in job.stages]
+    driver = sum(job.driver for job in trace)
+    whole = driver + sum(task.seconds for tasks in stages for task in tasks)
+    assert spark_model.simulated(trace, 1, 1) == pytest.approx(whole)
+    for executors, cores in ((1, 2), (3, 2), (50, 4)):
+        without = spark_model.simulated(trace, executors, cores, network=float("inf"))
+        least = sum(
+            max(
+                max(task.seconds for task in tasks),
+                sum(task.seconds for task in tasks) / (executors * cores),
+            )
+            for tasks in stages
+        )
+        assert driver + least <= without + 1e-9
+        assert without <= whole + 1e-9
+        slow = spark_model.simulated(trace, executors, cores, network=10.0)
+        assert slow >= without
+        assert (slow > without) is (executors > 1 and any(t.fetched for s in stages for t in s))
+    again = spark_model.from_json(spark_model.to_json(trace))
+    assert spark_model.simulated(again, 3, 2) == spark_model.simulated(trace, 3, 2)
+    more = spark_model.scaled(trace, 10)
+    assert spark_model.simulated(more, 2, 2) >= spark_model.simulated(trace, 2, 2)
 
 
 def test_losses_are_extracted_from_every_kind_of_row() -> None:

@@ -1,8 +1,9 @@
 """`ToyEngine`: the least that an engine must do, with sets of tuples and nested loops.
 
 It implements what `core.engine` requires and inherits the rest: `close`, `changed` and `replaced`
-have defaults there, and the operations on graphs in `core.graph_engine`. All update algorithms, modules
-and rule sets run on it, and it keeps the laws of `conformance`. It is slow: every join scans.
+have defaults there, and the operations on graphs in `core.graph_engine`. All update algorithms,
+modules and rule sets run on it, and it keeps the laws of `conformance`. It is slow: every join
+scans.
 
 An engine that is to be fast begins with `_Join.rows`, and with how `ToyFacts` finds facts.
 """

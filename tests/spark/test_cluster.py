@@ -54,6 +54,24 @@ def test_a_build_goes_on_without_an_executor(tmp_path: Path) -> None:
     assert stored(tmp_path / "store") == expected
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds executors in /proc")
+def test_faults_while_tasks_work(tmp_path: Path) -> None:
+    """An executor is lost in a round, in a write and in an update; a Python worker is killed."""
+    write(DATASET, tmp_path / "data", scale=1, seed=3)
+    data, more = tmp_path / "data.nt", tmp_path / "more.nt"
+    lines = (tmp_path / "data" / "University0.nt").read_bytes().splitlines(keepends=True)
+    schema = (tmp_path / "data" / "univ-bench.nt").read_bytes()
+    data.write_bytes(schema + b"".join(lines[:2_000]))
+    more.write_bytes(b"".join(lines[2_000:2_010]))
+    killed = run("tests.spark.faulty", str(tmp_path))
+    assert killed == {"rounds": 1, "write": 1, "worker": 1, "update": 1}
+    expected = embedded([data], "owl-rl")
+    assert stored(tmp_path / "rounds", 1) == expected
+    assert stored(tmp_path / "rounds") == embedded([data, more], "owl-rl")
+    for name in ("write", "worker"):
+        assert stored(tmp_path / name) == expected
+
+
 def can_mount() -> bool:
     return shutil.which("unshare") is not None and (
         subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode
