@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message
 
+from corollary.service.app import Application
+from corollary.service.service import Service
+from corollary.service.settings import Limits, Settings
 from tests.service.servers import EMPLOYEES, Server, error_of, serving
 
 # Billions of rows: never done before a limit.
@@ -91,6 +97,38 @@ def test_refuses_requests_when_too_many_wait(limited: Server) -> None:
     assert sorted(statuses)[:2] == [429, 429]
     assert 503 in statuses
     still_works(limited)
+
+
+def test_refuses_answers_while_clients_read_too_slowly() -> None:
+    """In process: a client that reads nothing keeps its answer in memory."""
+
+    async def respond() -> list[int]:
+        service = Service(Settings("s", limits=Limits(memory=1000)))
+        application, statuses = Application(service), []
+        reads = asyncio.Event()
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            elif len(statuses) == 2:
+                await reads.wait()
+
+        page: dict[str, Any] = {"type": "http", "method": "GET", "path": "/icon.svg"}
+        page |= {"headers": [(b"host", b"localhost")], "query_string": b""}
+        service.sending = 900  # less than the icon is left
+        await application(page, receive, send)
+        service.sending = 0
+        slow = asyncio.create_task(application(page, receive, send))
+        await asyncio.sleep(0)
+        reads.set()
+        await slow
+        assert service.sending == 0
+        return statuses
+
+    assert asyncio.run(respond()) == [429, 200]
 
 
 @pytest.mark.long

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,10 +62,9 @@ def test_updates_by_every_client(writable: Server) -> None:
     assert employees(server) == ["ann", "dan"]
     log = server.client.get("/log").json()["commits"]
     assert [commit["message"] for commit in log][-3] == "cat hired"
-    assert (
-        error_of(server.client.post("/sparql", data={"update": "LOAD <file:///etc/passwd>"}))[0]
-        == 400
-    )
+    loaded = server.client.post("/sparql", data={"update": "LOAD <file:///etc/passwd>"})
+    assert error_of(loaded) == (400, "E569")
+    assert "INSERT DATA" in loaded.json()["error"]["hint"]
     assert error_of(server.client.post("/sparql", data={"update": "INSERT"})) == (400, "E560")
     assert co.KnowledgeBase.open(server.store).version == log[0]["version"]
 
@@ -96,6 +98,18 @@ def test_graph_store_protocol(writable: Server) -> None:
     assert error_of(client.get("/graph")) == (400, "E600")
     wrong = client.put("/graph?default", content=b"x", headers={"Content-Type": "image/png"})
     assert error_of(wrong) == (415, "E601")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
+def test_a_javascript_client(writable: Server) -> None:
+    client = Path(__file__).with_name("client.mjs")
+    done = subprocess.run(["node", client, writable.url], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["before"] == [EX + "ann", EX + "bob"]
+    assert found["first"] == 2
+    assert found["change"]["came"] == [{"x": "<urn:js>"}]
+    assert found["after"] == [EX + "ann", EX + "bob", "urn:js"]
 
 
 def test_rules_and_previews(writable: Server) -> None:

@@ -66,6 +66,7 @@ def walk(url: str, chromium: str, shots: str) -> None:
         expect(page.locator(".cm-tooltip-autocomplete")).to_contain_text(
             "univ-bench:AssistantProfessor"
         )
+        page.wait_for_timeout(500)  # the editor ignores keys just after the list opened
         page.keyboard.press("Enter")
         expect(page.locator(".cm-content")).to_contain_text(f"PREFIX univ-bench: <{UB}>")
         page.keyboard.type(" } LIMIT 3")
@@ -77,9 +78,10 @@ def walk(url: str, chromium: str, shots: str) -> None:
         shot("ask")
         page.get_by_role("button", name="Show the plan").click()
         expect(result).to_contain_text("SELECT")
-        write(f"SELECT ?s ?p ?o {{ <{DEPARTMENT}/FullProfessor0> ?p ?o . ?s ?p ?o }} LIMIT 20")
+        write(PREFIX + f"SELECT ?s ?p ?o {{ ?s ub:headOf <{DEPARTMENT}> ; ?p ?o }} LIMIT 40")
         page.get_by_role("button", name="Run").click()
         expect(result.locator(".badge.explicit").first).to_be_visible()
+        expect(result.locator(".badge.derived").first).to_be_visible()
         write(f"DESCRIBE <{DEPARTMENT}/FullProfessor0>")
         page.get_by_role("button", name="Run").click()
         expect(result.locator("svg.graph .resource").first).to_be_visible()

@@ -76,7 +76,13 @@ class Application:
             if scope["method"] == "HEAD":
                 response = _without_body(response)
             seconds = time.perf_counter() - started
-            await response(scope, receive, begin)
+            response = self._admit(response, record)
+            size = _size(response)
+            service.sending += size
+            try:
+                await response(scope, receive, begin)
+            finally:
+                service.sending -= size
         except ClientGone:
             seconds = time.perf_counter() - started
         method = scope["method"] if scope["method"] in _METHODS else "other"
@@ -91,6 +97,15 @@ class Application:
             client=client[0] if client else None,
             **record,
         )
+
+    def _admit(self, response: Response, record: dict[str, object]) -> Response:
+        """Refuse an answer if those that clients still read take all memory."""
+        if self._service.sending + _size(response) <= self._service.settings.limits.memory:
+            return response
+        error = OperationFailed("E608", "clients read answers too slowly", "try again later")
+        record["code"] = error.code
+        self._service.metrics.error(error.code)
+        return error_response(error)
 
     async def _respond(
         self,
@@ -154,6 +169,10 @@ class Application:
         if path not in _ALWAYS:
             self._service.refuse_unready()
         return await operation.operate(exchange)
+
+
+def _size(response: Response) -> int:
+    return len(getattr(response, "body", b""))  # feeds have none
 
 
 def _without_body(response: Response) -> Response:

@@ -47,6 +47,8 @@ _STATUS = {
     "E608": 429,
     "E609": 503,
 }
+# Where the hint of the library is about its parameters.
+_HINTS = {"E569": "send the triples: INSERT DATA, or PUT and POST of a document to /graph"}
 
 
 class ClientGone(Exception):
@@ -70,7 +72,10 @@ def error_response(error: CorollaryError, status: int | None = None) -> Response
         headers["WWW-Authenticate"] = 'Bearer realm="corollary"'
     if status in (429, 503):
         headers["Retry-After"] = "1"
-    return json_response(error.as_json(), status, headers)
+    value: dict[str, Any] = error.as_json()
+    for one in (value["error"], *value.get("errors", ())):
+        one["hint"] = _HINTS.get(one["code"], one["hint"])
+    return json_response(value, status, headers)
 
 
 def json_response(

@@ -34,6 +34,7 @@ class Service:
         self.failure: CorollaryError | None = None
         self.is_open = False
         self.is_stopping = False
+        self.sending = 0  # bytes of answers that clients have not read yet
         self._tasks: list[asyncio.Task[None]] = []
         self._turn = asyncio.Lock()
 
