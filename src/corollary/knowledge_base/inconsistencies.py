@@ -15,13 +15,13 @@ from corollary.algorithms import constraints
 from corollary.core.proof import Proof
 from corollary.core.readable import without_auxiliary
 from corollary.core.tables import decode, encode
+from corollary.knowledge_base.graphs import graphs_of
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import substituted_aggregate, substituted_atom
 from corollary.lang.syntax import Aggregate, Atom, Constant, Negation, Rule, Variable
 
 if TYPE_CHECKING:
-    from corollary.knowledge_base.graphs import graphs_of
-from corollary.knowledge_base.state import KnowledgeState
+    from corollary.knowledge_base.state import KnowledgeState
 
 Explain = Callable[[Atom], Proof]
 
