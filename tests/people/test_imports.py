@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -134,3 +139,45 @@ def test_mistakes(folder: Path) -> None:
 def test_iris_of_ontologies(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text, "utf-8")
     assert ontologies_in(tmp_path / name) == {"http://e/o"}
+
+
+@pytest.fixture
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of documents, among them one that imports another."""
+    folder = tmp_path_factory.mktemp("web")
+
+    class Handler(SimpleHTTPRequestHandler):
+        extensions_map: ClassVar = {".ttl": "text/turtle"}  # type: ignore[misc]
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
+        address = f"http://127.0.0.1:{server.server_port}"
+        names = ontology(f"{address}/names.ttl", text=":Name a owl:Class .")
+        (folder / "names.ttl").write_text(names, "utf-8")
+        animals = f"{address}/animals.ttl"
+        text = ontology(animals, f"{address}/names.ttl", text=":Cat a owl:Class .")
+        (folder / "animals.ttl").write_text(text, "utf-8")
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield address
+        server.shutdown()
+        thread.join()
+
+
+def test_the_web_is_used_only_if_asked_for(web: str, folder: Path) -> None:
+    imported = (f"{web}/animals.ttl", f"{web}/none.ttl")
+    (folder / "main.ttl").write_text(ontology("http://e/main", *imported), "utf-8")
+    kb, [message] = loaded(folder / "main.ttl")
+    assert f"<{web}/animals.ttl>, <{web}/none.ttl>" in message
+    assert kb.count("[?x, a, owl:Class]") == 0
+    kb, [message] = loaded(folder / "main.ttl", fetch_imports=True)
+    assert message.count(web) == 1
+    assert f"<{web}/none.ttl>" in message
+    assert kb.count("[?x, a, owl:Class]") == 2  # also of the document that the fetched one imports
+    build = ("build", "s", "main.ttl", "--rules", "none", "--engine", "columnar")
+    for command in (("check", "main.ttl"), (*build, "--fetch-imports")):
+        done = call(*command, "--quiet", "--fetch-imports", folder=folder)
+        assert done.stderr.count(web) == 1, done.stderr
+    assert KnowledgeBase.open(folder / "s").count("[?x, a, owl:Class]") == 2

@@ -233,6 +233,11 @@ def add_import_map(parser: Parser) -> None:
         " given several times (default: catalog-v001.xml and the files beside the importing one;"
         " in process, nothing is fetched)",
     )
+    parser.add_argument(
+        "--fetch-imports",
+        action="store_true",
+        help="fetch the documents of owl:imports from the web that no file has (in process)",
+    )
 
 
 def add_on_error(parser: Parser) -> None:

@@ -58,6 +58,7 @@ def load_files(
         *sources,
         on_progress=progress.reading,
         import_map=import_map_of(getattr(options, "import_map", ())),
+        fetch_imports=getattr(options, "fetch_imports", False),
         graph=getattr(options, "graph", None),
         **read_options(options),
     )

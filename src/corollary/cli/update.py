@@ -329,7 +329,9 @@ def _fill(options: argparse.Namespace, kb: KnowledgeBase, tx: Transaction) -> No
         tx.delete_from(path, graph=options.graph, **reading)
     if options.insert:
         imports = import_map_of(options.import_map)
-        tx.load(*options.insert, import_map=imports, graph=options.graph, **reading)
+        fetches: bool = options.fetch_imports
+        graph = options.graph
+        tx.load(*options.insert, import_map=imports, fetch_imports=fetches, graph=graph, **reading)
     for path in options.remove_rules:
         tx.remove_rules(Path(path))
     for path in options.add_rules:

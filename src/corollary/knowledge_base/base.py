@@ -280,7 +280,8 @@ class KnowledgeBase(TripleSurface):
 
         `owl:imports` of files are followed to other files: those that `import_map` gives for their
         IRIs, those of a catalog `catalog-v001.xml` beside the importing file, and those beside it.
-        Nothing is fetched; a warning names what is not found.
+        Only with `fetch_imports=True`, others are fetched from the web. A warning names what is not
+        found.
         """
         with watching("loading"), self.transaction() as tx:
             tx.load(*sources, relation=relation, **options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -98,6 +98,7 @@ class ReadOptions(FileOptions, total=False):
     """Options for reading files; see `KnowledgeBase.load`."""
 
     import_map: ImportMap | None
+    fetch_imports: bool  # from the web, if no file has them
     graph: object  # that statements are put into, instead of the default graph
 
 
@@ -169,12 +170,13 @@ class DataReader:
     ) -> list[Tables | Program]:
         """Read files, folders and all that `facts` accepts, except text; pass programs through."""
         _refuse_relation(relation)
-        imports = Imports(options.pop("import_map", None))
+        fetches = options.pop("fetch_imports", False)
+        imports = Imports(options.pop("import_map", None), fetches=fetches)
         options.pop("graph", None)
         self._options = cast("FileOptions", options)
         found: list[Tables | Program] = []
         rdf: dict[Path, None] = {}  # deduplicated, and read together by several threads
-        with gathering(self.notices):
+        with closing(imports), gathering(self.notices):
             for source in sources:
                 if not isinstance(source, str | Path):
                     found.append(self.facts(source, relation))

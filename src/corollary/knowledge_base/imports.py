@@ -1,4 +1,4 @@
-"""Find the documents that `owl:imports` name: nothing is fetched from the network.
+"""Find the documents that `owl:imports` name; the network is used only if a caller asks for it.
 
 They are looked for in the import map, then in catalogs (`catalog-v001.xml`, as Protégé writes them)
 beside the importing files, then among the other files beside these: by the IRI of their ontology,
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
-from corollary.errors import UNREADABLE, CorollaryError, InvalidInput, require_type
+from corollary.core.log import LOGGER
+from corollary.errors import UNREADABLE, CorollaryError, InvalidInput, OperationFailed, require_type
 from corollary.rdf.files import format_of, opened
 
 CATALOG = "catalog-v001.xml"
@@ -32,11 +35,18 @@ ImportMap = Mapping[str, str | Path]
 class Imports:
     """Resolves the imports of one load."""
 
-    def __init__(self, import_map: ImportMap | None = None) -> None:
+    def __init__(self, import_map: ImportMap | None = None, *, fetches: bool = False) -> None:
         require_type(import_map or {}, Mapping, "an import map", "a dictionary from IRIs to paths")
         self._map = {iri: Path(path) for iri, path in (import_map or {}).items()}
         self._folders: dict[Path, dict[str, Path]] = {}
         self.resolved: set[str] = set()
+        self._fetches = fetches
+        self._folders_of_web = ExitStack()
+        self._asked_for: set[str] = set()
+
+    def close(self) -> None:
+        """Delete the documents that were fetched."""
+        self._folders_of_web.close()
 
     def find(self, imported: Iterable[str], beside: Iterable[Path]) -> list[Path]:
         """List the files of imported IRIs that are found; `resolved` collects the IRIs."""
@@ -51,6 +61,8 @@ class Imports:
             )
             if path is None:
                 path = next(filter(None, (self._named(iri, folder) for folder in folders)), None)
+            if path is None and self._fetches and iri not in self._asked_for:
+                path = self._fetch(iri)
             if path is not None:
                 if not path.exists():
                     raise InvalidInput(
@@ -59,6 +71,20 @@ class Imports:
                 self.resolved.add(iri)
                 found.append(path)
         return found
+
+    def _fetch(self, iri: str) -> Path | None:
+        """Download a document; None, which is a warning, if the web does not have it."""
+        from corollary.knowledge_base.remote_files import download  # loads HTTP
+
+        self._asked_for.add(iri)
+        if not iri.startswith(("http://", "https://")):
+            return None
+        folder = TemporaryDirectory(prefix="corollary-import-")
+        try:
+            return download(iri, Path(self._folders_of_web.enter_context(folder)))
+        except OperationFailed as error:
+            LOGGER.warning("%s", error.message)
+            return None
 
     def _known(self, folder: Path) -> dict[str, Path]:
         """The documents of a folder by IRI; its catalog comes first."""

@@ -49,10 +49,11 @@ def fetched(iri: str, load: LoadFrom) -> Iterator[Path]:
         raise InvalidInput("E569", f"LOAD may read local files only, not {iri}", hint)
     else:
         with tempfile.TemporaryDirectory(prefix="corollary-load-") as folder:
-            yield _download(iri, Path(folder))
+            yield download(iri, Path(folder))
 
 
-def _download(iri: str, folder: Path) -> Path:
+def download(iri: str, folder: Path) -> Path:
+    """Download a document into a folder; its name tells its format."""
     request = urllib.request.Request(iri, headers={"Accept": ", ".join([*_SUFFIXES, "*/*;q=0.1"])})
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
