@@ -6,6 +6,7 @@ import doctest
 import importlib
 import json
 import pkgutil
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,7 @@ from benchmarks import (
     proofs,
     reasoners,
     rules,
+    scale,
     scaling,
     updates,
     views,
@@ -304,6 +306,27 @@ def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
 
 @needs_data
+@pytest.mark.long
+def test_scale(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to where memory ends: the row says what a person sees."""
+    monkeypatch.setattr(scale, "LIMIT", "100M")
+    rows = run(capsys, "scale", "--scale", "1,2")
+    assert [row["case"] for row in rows] == ["generate", "build"], "larger sizes are left out"
+    assert re.match("E406: .*--engine spark", rows[1]["ends with"])
+
+
+@pytest.mark.long
+def test_scale_of_one_university(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["case"]: row for row in run(capsys, "scale", "--scale", "1")}
+    assert not any("ends with" in row for row in rows.values())
+    whole = rows["build, all of it"]
+    assert (whole["explicit"], whole["facts"]) == (101_574 + 218, rows["store"]["facts"])
+    assert 0 < rows["store"]["bytes_per_fact_on_disk"] < scale.RDFOX_BYTES < whole["bytes_per_fact"]
+    assert [rows[f"{flag} {n}"]["correct"] for n in (1, 100) for flag in ("insert", "delete")] == [
+        True
+    ] * 4
+
+
 @pytest.mark.long
 def test_scaling(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling, "FACTS", 7_000)
