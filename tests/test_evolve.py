@@ -34,7 +34,7 @@ def test_systems_reach_the_expected_states(tmp_path: Path, system: str) -> None:
     if reason := missing(system):
         pytest.skip(reason)
     row = driver.run(small_stream(tmp_path), command_of(system))
-    assert row["correct"], row
+    assert row.get("correct"), row
     assert (row["checked"], row["steps"], row["wrong"]) == (STEPS, STEPS, None)
 
 
@@ -74,7 +74,7 @@ def test_a_recorded_history(tmp_path: Path) -> None:
         pytest.skip(f"no {patch}")
     stream = write(tmp_path, "history", patch.name, history(patch))
     row = driver.run(stream, command_of("corollary"))
-    assert row["correct"], row
+    assert row.get("correct"), row
     assert row["checked"] >= 5
 
 
@@ -104,7 +104,7 @@ def test_rules_as_souffle_writes_them(tmp_path: Path) -> None:
 def test_a_stream_on_spark(tmp_path: Path) -> None:
     stream = write(tmp_path / "policy", "policy", "generated", islice(commits("policy"), 3))
     row = driver.run(stream, command_of("corollary-spark"))
-    assert row["correct"], row
+    assert row.get("correct"), row
     assert row["checked"] == 3
 
 

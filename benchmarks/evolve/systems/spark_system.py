@@ -34,19 +34,18 @@ class OnSpark:
 
     def add_rules(self, path: Path) -> None:
         """Stage rules to add."""
-        self._staged.setdefault("add_rules", []).append(path.read_text("utf-8"))
+        self._staged.setdefault("add_rules", []).append(_program(path))
 
     def remove_rules(self, path: Path) -> None:
         """Stage rules to remove."""
-        self._staged.setdefault("remove_rules", []).append(path.read_text("utf-8"))
+        self._staged.setdefault("remove_rules", []).append(_program(path))
 
     def commit(self) -> None:
         """Build the store, or update it."""
         staged, self._staged = self._staged, {}
         if not self._store.exists():
-            rules = "\n".join(staged.get("add_rules", ()))
-            files = staged.get("insert", [])
-            spark.build(self._store, files, rules=rules, master=_MASTER)
+            rules = staged.get("add_rules", [])
+            spark.build(self._store, staged.get("insert", []), rules=rules, master=_MASTER)
         else:
             spark.update(
                 self._store,
@@ -66,6 +65,10 @@ class OnSpark:
         table = co.KnowledgeBase.open(self._store).facts("[?s, ?p, ?o]")
         columns = (table[name].to_pylist() for name in ("subject", "predicate", "object"))
         return digest(f"{s} {p} {o} ." for s, p, o in zip(*columns, strict=True))
+
+
+def _program(path: Path) -> co.Program:
+    return co.Program.parse(path.read_text("utf-8"))
 
 
 if __name__ == "__main__":
