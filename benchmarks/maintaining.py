@@ -5,14 +5,17 @@ from __future__ import annotations
 import gc
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from benchmarks.report import Row
 from corollary.algorithms.maintain import Maintainer
 from corollary.algorithms.reasoner import Options
+from corollary.algorithms.registry import Kind
 from corollary.algorithms.seminaive import materialize
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary, Ids
@@ -119,6 +122,31 @@ def _sorted(rows: Ids) -> Ids:
             np.uint32
         )
     return rows[np.lexsort(rows.T[::-1])] if rows.shape[1] else rows
+
+
+# What updates a stratum with modules, by the class of the algorithm.
+MODULAR = {
+    "DirectDiff": "diff of the module alone",
+    "Rebuild": "closed again",
+    "ModularDRed": "Algorithm 3",
+    "ModularBackwardForward": "modular B/F",
+}
+
+
+@contextmanager
+def recorded_algorithms() -> Iterator[set[str]]:
+    """What updates the strata with modules within the block."""
+    chosen: set[str] = set()
+    choose = Kind.algorithm_of
+
+    def recorded(kind: Kind, *arguments: Any, **options: Any) -> Any:
+        algorithm = choose(kind, *arguments, **options)
+        chosen.add(MODULAR.get(type(algorithm).__name__, ""))
+        return algorithm
+
+    with patch.object(Kind, "algorithm_of", recorded):
+        yield chosen
+    chosen.discard("")
 
 
 class Agreement:

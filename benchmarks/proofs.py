@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.isolate import isolated
-from benchmarks.maintaining import Maintained, Tables, counted
+from benchmarks.maintaining import Agreement, Maintained, Tables, counted
 from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
-from benchmarks.views import View
+from benchmarks.views import Column, View
 from corollary.core.dictionary import Ids
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
@@ -34,6 +34,7 @@ def run(options: Options) -> Iterator[Row]:
     for scale in options.scales:
         for case in ("stays", "splits"):
             slowest: Row = {}
+            agreement = Agreement()
             for algorithm in ALGORITHMS:
                 row = {"case": f"clique {case}", "scale": scale, "algorithm": algorithm} | isolated(
                     clique,
@@ -43,9 +44,9 @@ def run(options: Options) -> Iterator[Row]:
                     splits=case == "splits",
                     repeat=options.repeat,
                 )
-                yield compared(row, slowest)
+                yield compared(row, slowest, agreement)
     for coarse in (False, True):
-        slowest = {}
+        slowest, agreement = {}, Agreement()
         for algorithm in ("dred", "bf", "auto", "fp", "dred-c", "bf-c", "counting"):
             if coarse and algorithm == "counting":
                 continue
@@ -61,11 +62,13 @@ def run(options: Options) -> Iterator[Row]:
                 coarse=coarse,
                 repeat=options.repeat,
             )
-            yield compared(row, slowest)
+            yield compared(row, slowest, agreement)
 
 
-def compared(row: Row, first: Row) -> Row:
-    """Add the speedup and the reduction of derivations relative to the first row."""
+def compared(row: Row, first: Row, agreement: Agreement) -> Row:
+    """Add the speedup and the reduction of derivations to the first row; compare the facts."""
+    if "hash" in row:
+        row["correct"] = row["correct"] and agreement.holds(row["case"], row["hash"])
     if not first:
         first.update(row)
     if "failed" not in row | first:
@@ -79,13 +82,16 @@ def clique(algorithm: str, nodes: int, splits: bool, repeat: int) -> Row:
     edges, gone = graph(nodes, splits)
     name, _, modules = algorithm.partition(" with ")
     kept = Maintained(Program.parse(CLIQUE), {R: edges}, name, modules=bool(modules))
-    facts = len(kept.maintainer.facts)
-    times, row = [], {}
+    facts, before = len(kept.maintainer.facts), kept.digest()
+    times: list[float] = []
+    row, after = {}, ""
     for edge in gone:
         spent = []
         for _ in range(repeat + 1):
             seconds, changes = kept.delete({R: edge[None]})
             spent.append(seconds * 1e3)
+            if not times and len(spent) == 1:  # after the first edge, by all algorithms
+                after = kept.digest()
             kept.insert({R: edge[None]})
             if seconds > _LONG:
                 break
@@ -94,8 +100,9 @@ def clique(algorithm: str, nodes: int, splits: bool, repeat: int) -> Row:
         if spent[-1] > 1e3 * _LONG:
             break
     wanted = 2 * (nodes // 2) * (nodes - nodes // 2) if splits else 0
-    correct = abs(row["deleted"] - wanted) <= 2 and len(kept.maintainer.facts) == facts
-    return {"facts": facts, "milliseconds": float(np.median(times)), "correct": correct} | row
+    correct = abs(row["deleted"] - wanted) <= 2 and kept.digest() == before
+    median = float(np.median(times))
+    return {"facts": facts, "milliseconds": median, "hash": after[:12], "correct": correct} | row
 
 
 def graph(nodes: int, splits: bool) -> tuple[Ids, Ids]:
@@ -128,16 +135,19 @@ def chain(algorithm: str, length: int, coarse: bool, repeat: int) -> Row:
     constants = np.arange(_CHAIN, dtype=np.uint32)[:, None]
     tables: Tables = {Predicate("a"): constants, Predicate("b"): constants}
     kept = Maintained(program, tables, algorithm, coarse=coarse)
+    before, after = kept.digest(), ""
     spent, row = [], {}
     for _ in range(repeat + 1):
         seconds, changes = kept.delete({Predicate("a"): constants})
         spent.append(seconds * 1e3)
         row = {"deleted": len(changes.deleted)} | counted(changes)
+        after = kept.digest()
         kept.insert({Predicate("a"): constants})
     return {
         "facts": len(kept.maintainer.facts),
         "milliseconds": min(spent[1:]),
-        "correct": row["deleted"] == _CHAIN,
+        "hash": after[:12],
+        "correct": row["deleted"] == _CHAIN and kept.digest() == before,
         "derivations_per_constant": row["derivations"] / _CHAIN,
     } | row
 
@@ -164,6 +174,12 @@ BENCHMARK = Benchmark(
             ("case", "scale", "facts", "deleted"),
             across="algorithm",
             values=("milliseconds",),
+        ),
+        View(
+            "Facts after a deletion: a hash, by each algorithm",
+            ("case",),
+            across="algorithm",
+            values=(Column("hash", new=True),),
         ),
         View(
             "Rule instances considered",

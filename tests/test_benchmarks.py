@@ -6,6 +6,7 @@ import doctest
 import importlib
 import json
 import pkgutil
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ from benchmarks import (
     growing,
     hybrid,
     lubm_one,
+    maintaining,
+    modular,
     ontology_axioms,
     ontology_histories,
     owlrl_peer,
@@ -36,6 +39,7 @@ from benchmarks import (
     proofs,
     reasoners,
     rules,
+    scale,
     scaling,
     updates,
     views,
@@ -45,6 +49,8 @@ from benchmarks.measure import peak_bytes
 from benchmarks.plots import Plot, draw
 from benchmarks.report import DATA, Benchmark, Options, Row, merge, table
 from benchmarks.views import Column, View
+from corollary.lang.program import Program
+from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import RDF, XSD
 from tests.reached import closure
 
@@ -301,6 +307,27 @@ def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
 @needs_data
 @pytest.mark.long
+def test_scale(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to where memory ends: the row says what a person sees."""
+    monkeypatch.setattr(scale, "LIMIT", "100M")
+    rows = run(capsys, "scale", "--scale", "1,2")
+    assert [row["case"] for row in rows] == ["generate", "build"], "larger sizes are left out"
+    assert re.match("E406: .*--engine spark", rows[1]["ends with"])
+
+
+@pytest.mark.long
+def test_scale_of_one_university(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["case"]: row for row in run(capsys, "scale", "--scale", "1")}
+    assert not any("ends with" in row for row in rows.values())
+    whole = rows["build, all of it"]
+    assert (whole["explicit"], whole["facts"]) == (101_574 + 218, rows["store"]["facts"])
+    assert 0 < rows["store"]["bytes_per_fact_on_disk"] < scale.RDFOX_BYTES < whole["bytes_per_fact"]
+    assert [rows[f"{flag} {n}"]["correct"] for n in (1, 100) for flag in ("insert", "delete")] == [
+        True
+    ] * 4
+
+
+@pytest.mark.long
 def test_scaling(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling, "FACTS", 7_000)
     monkeypatch.setattr(scaling, "MASTERS", ())  # `tests/engines/spark` has the cluster
@@ -397,6 +424,35 @@ def test_dynamite(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     counting = {row["update"]: row for row in updates if row["algorithm"] == "counting"}
     assert counting[4]["inserted"] > 1, "an added rule has consequences"
     assert len([row for row in rows if row["case"] == "updates in the paper"]) == 6
+
+
+def test_an_update_that_does_nothing_does_not_pass() -> None:
+    """The count is restored by an insertion after it; the hash in between is not."""
+    agreement = maintaining.Agreement()
+    edge = Predicate("edge")
+    rows = np.array([[1, 2], [2, 3]], np.uint32)
+    for algorithm in ("bf", "dred"):
+        kept = maintaining.Maintained(Program.parse(modular.LINEAR), {edge: rows}, algorithm)
+        before = kept.digest()
+        kept.delete({edge: rows[:1]})
+        assert kept.digest() == kept.scratch_digest() != before
+        assert agreement.holds("deleted", kept.digest())
+        kept.insert({edge: rows[:1]})
+        assert kept.digest() == before
+    assert not agreement.holds("deleted", before)
+
+
+@pytest.mark.parametrize(
+    ("outside", "runs"), [(False, {"diff of the module alone"}), (True, {"Algorithm 3"})]
+)
+def test_names_what_updates_a_module(outside: bool, runs: set[str]) -> None:
+    rules = modular.TRANSITIVE + (modular.OUTSIDE["DAG-R"] if outside else "")
+    rows = np.array([[at, at + 1] for at in range(5, 90)], np.uint32)
+    kept = maintaining.Maintained(Program.parse(rules), {Predicate("r"): rows}, "dred-c")
+    with maintaining.recorded_algorithms() as found:
+        kept.delete({Predicate("r"): rows[40:41]})
+    assert found == runs
+    assert kept.digest() == kept.scratch_digest()
 
 
 def test_saved_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

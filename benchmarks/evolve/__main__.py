@@ -7,9 +7,10 @@ import json
 import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.evolve import driver
+from benchmarks.evolve import driver, record
 from benchmarks.evolve.benchmark import SYSTEMS, command_of, make, missing
 from benchmarks.evolve.generated import EXPECTED, GENERATORS
 from benchmarks.evolve.streams import Stream
@@ -38,6 +39,15 @@ def main() -> int:
     running.add_argument("--command", action="append", dest="commands", default=[])
     running.add_argument("--timeout", type=float, default=600, help="seconds for a stream")
     running.add_argument("--json", action="store_true", help="print JSON")
+    recording = commands.add_parser(
+        "record-history", help="record files of a git repository as an RDF Patch"
+    )
+    recording.add_argument("repository", type=Path, help="a clone")
+    recording.add_argument("files", nargs="+", help="RDF files in it")
+    recording.add_argument("--out", type=Path, required=True, help="NAME.rdfp.gz")
+    showing = commands.add_parser("states", help="print the states on which systems agree")
+    showing.add_argument("stream", type=Path)
+    showing.add_argument("--system", action="append", choices=SYSTEMS, required=True)
     commands.add_parser("record", help="record the expected states of the generated streams")
     options = parser.parse_args()
     match options.command:
@@ -51,6 +61,12 @@ def main() -> int:
                 print(f"{stream.folder}: {len(stream.steps)} steps")
         case "run":
             return _run(options)
+        case "record-history":
+            number = record.record(options.repository, options.files, options.out)
+            print(f"{options.out}: {number} transactions")
+        case "states":
+            for count, digest in _agreed(Stream.open(options.stream), options.system):
+                print(f"{count}\t{digest}")
         case "record":
             _record()
     return 0
@@ -69,7 +85,11 @@ def _run(options: argparse.Namespace) -> int:
     systems = {name: command_of(name) for name in options.system}
     systems |= {command: shlex.split(command) for command in options.commands}
     if not systems:
-        systems = {name: command_of(name) for name in SYSTEMS if not missing(name)}
+        systems = {
+            name: command_of(name)
+            for name in SYSTEMS
+            if not missing(name) and not SYSTEMS[name].slow
+        }
     rows: list[Row] = []
     for folder in options.streams:
         stream = Stream.open(folder)
@@ -80,15 +100,20 @@ def _run(options: argparse.Namespace) -> int:
     return int(any("failed" in row or row["correct"] is False for row in rows))
 
 
+def _agreed(stream: Stream, systems: Sequence[str]) -> list[tuple[int, str]]:
+    """The states of a stream, on which all systems must agree."""
+    first, *others = (driver.states(stream, command_of(system)) for system in systems)
+    if any(other != first for other in others):
+        sys.exit(f"{stream.name}: {', '.join(systems)} differ")
+    return first
+
+
 def _record() -> None:
     """Two systems that share no code must agree."""
     states = {}
     with tempfile.TemporaryDirectory() as folder:
         for stream in make(Path(folder)):
-            naive, duckdb = (driver.states(stream, command_of(s)) for s in ("naive", "duckdb"))
-            if naive != duckdb:
-                sys.exit(f"{stream.name}: naive and duckdb differ")
-            states[stream.name] = naive
+            states[stream.name] = _agreed(stream, ("naive", "duckdb"))
     lines = [
         f' "{name}": [\n' + ",\n".join(f"  {json.dumps(state)}" for state in found) + "\n ]"
         for name, found in states.items()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.evolve import driver
@@ -13,21 +15,52 @@ from benchmarks.evolve.generated import GENERATORS, commits
 from benchmarks.evolve.streams import Stream, history, write
 from benchmarks.report import Benchmark, Options, Row
 from benchmarks.views import Column, View
-
-# Module of the adapter, and the package that it needs.
-SYSTEMS = {"corollary": "corollary", "duckdb": "duckdb", "clingo": "clingo", "naive": ""}
+from corollary.algorithms.registry import ALGORITHMS
 
 
-def command_of(system: str, *, arguments: Sequence[str] = ()) -> list[str]:
+@dataclass(frozen=True)
+class System:
+    """An adapter: its module, what it needs, and its arguments."""
+
+    module: str
+    package: str = ""
+    program: str = ""  # found on the path
+    arguments: tuple[str, ...] = ()
+    slow: bool = False  # runs on request only
+
+
+SYSTEMS = {
+    "corollary": System("corollary"),
+    **{
+        f"corollary-{algorithm}": System("corollary", arguments=("--algorithm", algorithm))
+        for algorithm in ALGORITHMS
+        if algorithm not in ("auto", "counting")  # counting needs rules without recursion
+    },
+    "corollary-spark": System("spark", "pyspark", slow=True),
+    "duckdb": System("duckdb", "duckdb"),
+    "clingo": System("clingo", "clingo"),
+    "souffle": System("souffle", program="souffle"),
+    "reasonable": System("reasonable", "reasonable"),
+    "owlrl": System("owlrl", "owlrl"),
+    "naive": System("naive"),
+}
+
+
+def command_of(system: str) -> list[str]:
     """The command that starts an adapter."""
-    return [sys.executable, "-m", f"benchmarks.evolve.systems.{system}_system", *arguments]
+    found = SYSTEMS[system]
+    module = f"benchmarks.evolve.systems.{found.module}_system"
+    return [sys.executable, "-m", module, *found.arguments]
 
 
 def missing(system: str) -> str | None:
     """Why a system cannot run here; None if it can."""
-    package = SYSTEMS[system]
-    found = not package or importlib.util.find_spec(package) is not None
-    return None if found else f"the package {package} is not installed"
+    found = SYSTEMS[system]
+    if found.package and importlib.util.find_spec(found.package) is None:
+        return f"the package {found.package} is not installed"
+    if found.program and shutil.which(found.program) is None:
+        return f"{found.program} is not installed"
+    return None
 
 
 def make(
@@ -71,10 +104,17 @@ def _compare(stream: Stream, scale: int, options: Options) -> Iterator[Row]:
         if reason := missing(system):
             yield row | {"skipped": reason}
             continue
+        if SYSTEMS[system].slow:
+            command = f"python -m benchmarks.evolve run --system {system}"
+            yield row | {"skipped": f"on request: {command}"}
+            continue
         if system == "naive" and scale > 1:
             yield row | {"skipped": "plain Python, for small streams"}
             continue
         row |= driver.run(stream, command_of(system), timeout=options.timeout)
+        if "built in" in row.get("failed", ""):
+            row["skipped"] = "its rules are built in"
+            del row["failed"]
         if row.get("correct"):
             reference = reference or row["total_seconds"]
             row["times"] = row["total_seconds"] / reference

@@ -11,6 +11,7 @@ from typing import Any
 
 Step = dict[str, Any]
 
+_SUFFIXES = {"insert": ".nt", "delete": ".nt"}
 CHANGES = ("remove_rules", "add_rules", "delete", "insert")  # in this order within a commit
 
 
@@ -51,7 +52,7 @@ def write(folder: Path, name: str, source: str, commits: Iterator[Commit]) -> St
         for change in CHANGES:
             lines: Sequence[str] = getattr(commit, change)
             if lines:
-                path = f"{number:04}.{change}"
+                path = f"{number:04}.{change}{_SUFFIXES.get(change, '')}"
                 (folder / path).write_text("\n".join(lines) + "\n", encoding="utf-8")
                 step[change] = path
         if commit.count is not None:

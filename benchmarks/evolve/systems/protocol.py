@@ -67,7 +67,8 @@ def _answer(system: System, name: str, argument: str) -> str:
         case "commit":
             system.commit()
         case "count" | "hash":
-            return f"ok {getattr(system, name)()}"
+            state = getattr(system, "state", getattr(system, name))
+            return f"ok {state()}"
         case _:
             return f"error unknown request {name!r}"
     return "ok"
