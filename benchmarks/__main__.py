@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks import (
     bf,
     dag,
+    datasets,
     dynamite,
     equality,
     fence,
@@ -78,6 +79,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         hybrid,
         spark_pipeline,
         store,
+        datasets,
         sparql,
         serving,
         spark,

@@ -14,6 +14,7 @@ from corollary.errors import InvalidInput
 from corollary.knowledge_base.purging import purge
 from corollary.lang.printer import Printer
 from corollary.lang.reference import materialize
+from corollary.lang.syntax import Rule
 
 TERMS = [f"<urn:{name}>" for name in "abcd"]
 PROPERTIES = ["<urn:p>", "<urn:q>"]
@@ -52,7 +53,10 @@ def _pattern(draw: random.Random) -> str:
 
 def operation(draw: random.Random) -> str:
     """A random operation, with which pyoxigraph and Corollary agree on what is an error."""
-    graph = lambda: draw.choice(["DEFAULT", *(f"GRAPH {name}" for name in GRAPHS)])  # noqa: E731
+
+    def graph() -> str:
+        return draw.choice(["DEFAULT", *(f"GRAPH {name}" for name in GRAPHS)])
+
     match draw.randint(0, 8):
         case 0 | 1 | 2:
             return f"INSERT DATA {{ {_data(draw)} }}"
@@ -240,7 +244,7 @@ def test_streams_agree_with_the_reference_evaluator(
 def _step(
     draw: random.Random,
     kb: KnowledgeBase,
-    states: dict[int, tuple[set[str], frozenset[object]]],
+    states: dict[int, tuple[set[str], frozenset[Rule]]],
     stored: bool,
 ) -> None:
     kind = draw.randint(0, 6)
