@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyoxigraph as ox
 import pytest
 
@@ -334,19 +335,18 @@ def test_files_keep_their_graphs(name: str, tmp_path: Path) -> None:
 
 
 def test_a_graph_option_places_files_and_frames(tmp_path: Path) -> None:
-    import pandas as pd
     import rdflib
 
     (tmp_path / "data.ttl").write_text("<urn:a> <urn:p> <urn:b> .")
     kb = KnowledgeBase()
     kb.load(tmp_path / "data.ttl", graph="<urn:g>")
     rows = {"subject": ["urn:a", "urn:a"], "predicate": ["urn:p"] * 2, "object": ["urn:c", "urn:d"]}
-    kb.insert(pd.DataFrame(rows | {"graph": ["urn:h", None]}))
+    kb.insert(pa.table(rows | {"graph": ["urn:h", None]}))
     dataset = rdflib.Dataset()
     dataset.graph("urn:i").add((rdflib.URIRef("urn:a"), rdflib.URIRef("urn:p"), rdflib.Literal(1)))
     kb.insert(dataset)
     store = ox.Store()
-    store.add(ox.Quad(*map(ox.NamedNode, ("urn:a", "urn:p", "urn:e", "urn:j"))))  # type: ignore[arg-type]
+    store.add(ox.Quad(*map(ox.NamedNode, ("urn:a", "urn:p", "urn:e", "urn:j"))))
     kb.insert(store)
     assert {line.split()[-1] for line in quads_of(kb) if line.count(" ") == 3} == {
         *("<urn:g>", "<urn:h>", "<urn:i>", "<urn:j>")
