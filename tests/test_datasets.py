@@ -12,6 +12,7 @@ import pytest
 
 from corollary import KnowledgeBase, Program
 from corollary.errors import InvalidInput
+from corollary.knowledge_base.patches import apply_patch
 from corollary.knowledge_base.purging import purge
 from corollary.lang.printer import Printer
 from corollary.lang.reference import materialize
@@ -377,3 +378,16 @@ def test_a_purge_erases_a_triple_from_all_graphs_and_a_graph_with_its_triples(
     kb = KnowledgeBase.open(tmp_path / "store", at_version=1)
     assert quads_of(kb) == {f'<urn:a> <urn:p> "2"{integer} <urn:g>'}
     assert kb.count("[?x, <urn:q>, ?y]") == 1
+
+
+def test_patches_change_named_graphs(tmp_path: Path) -> None:
+    path = tmp_path / "changes.rdfp"
+    path.write_text(
+        "PA ex <urn:> .\nTX .\nA ex:a ex:p ex:b ex:g .\nA ex:a ex:p 1 .\nTC .\n"
+        "TX .\nD <urn:a> <urn:p> <urn:b> <urn:g> .\nTC .\n"
+    )
+    kb = KnowledgeBase()
+    first, second = apply_patch(kb, path)
+    assert str(first).splitlines()[-1] == "+ [<urn:a>, <urn:p>, <urn:b>] <urn:g>"
+    assert len(second) == 2
+    assert len(quads_of(kb)) == 1
