@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks import (
     bf,
     dag,
+    datasets,
     dynamite,
     equality,
     fence,
@@ -81,6 +82,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         spark_pipeline,
         spark_updates,
         store,
+        datasets,
         sparql,
         serving,
         spark,

@@ -82,6 +82,7 @@ CODES: dict[str, str] = {
     "E345": "argument of a wrong type",
     "E346": "copy of a knowledge base",
     "E347": "closed knowledge base",
+    "E349": "graph that cannot be used",
     "E350": "value of another type than declared",
     "E351": "table without a declared column",
     "E352": "result of another type than declared",

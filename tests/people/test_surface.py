@@ -123,7 +123,7 @@ def test_conversions_of_all_that_holds_triples(kb: KnowledgeBase, tmp_path: Path
 
 @pytest.mark.parametrize("format_", ["turtle", "nt", "nq", "trig", "xml", "json-ld", "ttl"])
 def test_serializations_say_the_same(kb: KnowledgeBase, format_: str) -> None:
-    names = {"ttl": "turtle", "nq": "nt", "trig": "turtle"}  # there are no named graphs
+    names = {"ttl": "turtle", "nq": "nt", "trig": "turtle"}  # nothing is in named graphs
     for text in (kb.serialize(format_), kb.match().serialize(format_)):
         if format_ == "json-ld":  # rdflib's parser warns about itself
             read = pyoxigraph.parse(str(text), format=pyoxigraph.RdfFormat.JSON_LD)

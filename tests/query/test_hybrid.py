@@ -18,6 +18,7 @@ from corollary.knowledge_base.results import triples_of
 from corollary.lang.syntax import Constant
 from corollary.query.engine import QueryEngine
 from corollary.query.hybrid import HybridDatabase, Pattern
+from corollary.query.plan import Source
 from corollary.query.results import Answer
 from tests.query.sparql_strategies import PREFIXES, data, patterns
 from tests.query.test_random import loaded, rows_of
@@ -55,6 +56,15 @@ class Looked:
 
     def stamp(self) -> int:
         return self.kb.version
+
+    def graph_rows(self, source: Source) -> Ids:
+        return np.zeros((0, 4 if source == "quads" else 3), np.uint32)
+
+    def graphs(self) -> Sequence[int]:
+        return ()
+
+    def has_unread(self) -> bool:
+        return False
 
 
 @given(data(), st.lists(patterns(), min_size=1, max_size=3))

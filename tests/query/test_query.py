@@ -189,7 +189,6 @@ def test_construct_makes_triples_only(kb: KnowledgeBase) -> None:
         ("SELECT ?x ?y { ?x :p ?y } GROUP BY ?x", "E560", 11),
         ("SELECT * { ?x :p ?y BIND(1 AS ?y) }", "E560", 31),
         ("SELECT * { SERVICE <http://e/> { ?x ?p ?y } }", "E561", 12),
-        ("SELECT * FROM <http://e/g> { ?x ?p ?y }", "E561", 10),
         ("INSERT DATA { <a> <b> <c> }", "E568", 1),
     ],
 )

@@ -198,7 +198,7 @@ def test_metrics_count_requests(server: Server) -> None:
         ("/sparql", {"query": "SELECT"}, (400, "E560")),
         ("/sparql", {"query": EMPLOYEES, "version": "9"}, (404, "E505")),
         ("/sparql", {"query": EMPLOYEES, "version": "-1"}, (400, "E600")),
-        ("/sparql", {"query": "SELECT * { GRAPH ?g { ?s ?p ?o } }"}, (400, "E561")),
+        ("/sparql", {"query": "SELECT * { SERVICE ?g { ?s ?p ?o } }"}, (400, "E561")),
         ("/sparql", {"update": "CLEAR ALL"}, (400, "E600")),
         ("/explain", {}, (400, "E600")),
         ("/explain", {"fact": "[?x, a, :Person]"}, (400, "E208")),

@@ -12,7 +12,7 @@ import pytest
 
 from corollary import materialize
 from corollary import spark as co
-from corollary.errors import CorollaryError, CorollaryWarning, InvalidInput, OperationFailed
+from corollary.errors import CorollaryError, InvalidInput, OperationFailed
 from corollary.generate.lubm import DATASET
 from corollary.generate.write import write
 from corollary.knowledge_base.base import KnowledgeBase
@@ -96,11 +96,9 @@ def test_every_kind_of_source(spark: SparkSession, tmp_path: Path) -> None:
     table = pa.table({"subject": ["urn:t"], "predicate": ["urn:p"], "object": ['"x"@en']})
     frame = spark.createDataFrame(table).union(spark.createDataFrame(table))
     given: list[Any] = [str(folder), rules, table]
-    with pytest.warns(CorollaryWarning, match="W101: 1 statement of a named graph"):
-        co.build(tmp_path / "store", [*given, frame], rules="none", session=spark)
+    co.build(tmp_path / "store", [*given, frame], rules="none", session=spark)
     found = stored(tmp_path / "store")
-    with pytest.warns(CorollaryWarning, match="W101: 1 statement of a named graph"):
-        assert found == embedded(given, "none")
+    assert found == embedded(given, "none")
     assert (True, "quad", '"a"', '"b"', '"c"', found_integer("4")) in found
     assert (False, "last", found_integer("3")) in found
     snapshot = Store.open(tmp_path / "store").snapshot()

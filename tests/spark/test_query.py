@@ -145,7 +145,7 @@ def test_folders(stores: tuple[str, KnowledgeBase, SparkStore], tmp_path: Path) 
         ("SELECT * { ?x :age ?n }", "nt", "E562"),
         ("ASK { ?x :age ?n }", "csv", "E565"),
         ("SELECT * { ?x :age ?n", "csv", "E560"),
-        ("SELECT * { GRAPH ?g { ?x :age ?n } }", "csv", "E561"),
+        ("SELECT * { SERVICE <http://e/> { ?x :age ?n } }", "csv", "E561"),
         ("below(?x)", "csv", "E344"),
         ("above(?x)", "csv", "E203"),
     ],

@@ -19,7 +19,7 @@ from corollary.store import Statistics, Store
 from corollary.store.changes import between
 from corollary.store.check import check_caches
 from corollary.store.commits import Count
-from corollary.store.layout import TERMS_SCHEMA, facts_schema
+from corollary.store.layout import FORMAT, TERMS_SCHEMA, facts_schema
 from corollary.store.term_hash import hashes
 
 RULES = Program.parse("path(?x, ?y) :- edge(?x, ?y) . false :- edge(?x, ?x) .")
@@ -254,7 +254,7 @@ def test_a_store_of_an_earlier_release(store: Store) -> None:
     writer = old.writer()
     writer.add_terms(pa.array(['"new"']))
     assert writer.commit(statistics=expected) == 2
-    assert [Store.open(store.path).commit(version).format for version in (1, 2)] == [1, 2]
+    assert [Store.open(store.path).commit(version).format for version in (1, 2)] == [1, FORMAT]
     assert Store.open(store.path).facts.record(1).manifest is None
     assert Store.open(store.path).facts.record(2).manifest is not None
     assert Store.open(store.path).snapshot().facts().num_rows == expected.facts

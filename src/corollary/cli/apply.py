@@ -29,6 +29,7 @@ from corollary.errors import (
 )
 from corollary.files.tables import Table
 from corollary.knowledge_base.folders import read_folder, read_inputs
+from corollary.knowledge_base.graphs import explicit_changes, explicit_tables
 from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -135,7 +136,7 @@ class Replay:
             coarse=options.coarse_strata,
             specialize=False,
         )
-        explicit = engine.facts(encoded(program, tables, dictionary))
+        explicit = explicit_tables(encoded(program, tables, dictionary), engine)
         self.state = KnowledgeState.derive(
             program, explicit, engine, settings, on_progress=progress
         )
@@ -153,6 +154,7 @@ class Replay:
             commit.added,
             commit.removed,
         )
+        changes = explicit_changes(changes, reasoner.explicit, engine)
         deleted = len(changes.deleted.intersection(reasoner.explicit))
         started = time.perf_counter()
         done = reasoner.update(changes)

@@ -25,6 +25,7 @@ from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput, nearest
 from corollary.files import FORMATS
 from corollary.files.shapes import MalformedRows
+from corollary.knowledge_base.graphs import explicit_tables
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.results import results_of
 from corollary.knowledge_base.rules import read_rules
@@ -34,7 +35,7 @@ from corollary.lang import reference
 from corollary.lang.parser import parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Rule, is_auxiliary
+from corollary.lang.syntax import QUADS, TRIPLE, TRIPLES_NAME, Rule, is_auxiliary
 from corollary.rdf.triples import SAMPLES, Skipped, Triples
 from corollary.reasoning.engines import encoded, make_engine
 
@@ -317,6 +318,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> _Source:
             dictionary,
             on_progress=progress.reading,
             threads=options.threads,
+            graphs=QUADS in program.arities,
             **read_options(options),
         )
     return _Source(program, tables, triples, dictionary, rows)
@@ -338,7 +340,7 @@ def _derived(
         limit_facts=options.limit_facts,
         **arguments.session_of(options),
     )
-    explicit = engine.facts(source.explicit(notices))
+    explicit = explicit_tables(source.explicit(notices), engine)
     if clock is not None:
         clock.lap("encode")
     settings = Settings(modules=not options.no_modules, equality=options.equality)
@@ -350,7 +352,7 @@ def _derived(
 
 def _reference(tables: Tables, program: Program, dictionary: Dictionary) -> _Reference:
     engine: Engine[Facts] = make_engine("columnar", dictionary)  # stores sets, evaluates nothing
-    explicit = engine.facts(tables)
+    explicit = explicit_tables(tables, engine)
     facts = reference.materialize(program, {*decode(explicit, dictionary)})
     ways: dict[Rule, list[Violation]] = {}
     for rule, substitution in reference.violations(program, facts):

@@ -306,7 +306,7 @@ def graph_tables(state: KnowledgeState, graph: Constant | None) -> Tables:
     """All explicit statements of a named graph, or of the default graph."""
     explicit = state.reasoner.explicit
     if graph is None:
-        triples = default_graph(explicit, state.engine)
+        triples = own_default_graph(state)
         return {predicate: triples.rows(predicate) for predicate in triples.predicates()}
     rows, known = _rows(explicit), state.dictionary.find(graph)
     rows = rows[:0] if known is None else rows[rows[:, 3] == np.uint32(known)]
@@ -370,6 +370,15 @@ def outside_of_graphs(state: KnowledgeState, which: str) -> Facts:
         named = engine.facts(narrow(TRIPLE, [*_rows(quads).T[:3]], engine.dictionary))
         found = found.union(every.difference(reasoner.explicit).difference(named))
     return found
+
+
+def own_default_graph(state: KnowledgeState) -> Facts:
+    """The triples of the default graph, without axioms of the program that no data state."""
+    triples = default_graph(state.reasoner.explicit, state.engine)
+    own = list(state.axioms.stated - state.axioms.asserted)
+    if not own:
+        return triples
+    return triples.difference(state.engine.facts(encode(own, state.dictionary)))
 
 
 ReasonOver = str | Iterable[object]

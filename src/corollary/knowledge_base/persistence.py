@@ -213,7 +213,8 @@ def save_state(state: KnowledgeState, path: Place, *, message: str) -> Committed
         (explicit, derived), (nothing, nothing), nothing, nothing
     )
     counts = counted({}, changes)
-    store = empty_store(path, max(state.arities.values(), default=0))
+    widths = [count.width for count in counts.values()]
+    store = empty_store(path, max([*state.arities.values(), *widths], default=0))
     store.discard_orphaned_terms()
     writer = store.writer()
     writer.reserve(max((count.width for count in counts.values()), default=0))

@@ -16,7 +16,7 @@ from corollary.core.graphs import QUAD, REASON_OVER
 from corollary.core.match import triple_rows
 from corollary.core.tables import pattern_of
 from corollary.engines.columnar.engine import ColumnarEngine
-from corollary.knowledge_base.graphs import default_graph, quads_of, unread_triples
+from corollary.knowledge_base.graphs import own_default_graph, quads_of, unread_triples
 from corollary.knowledge_base.hybrid import triple_ids, triple_pattern
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, Constant
@@ -47,7 +47,7 @@ class _Source:
         if source == "quads":
             return quads_of(reasoner.match(pattern_of(QUAD, 4)))
         if source == "default":
-            return triple_rows(default_graph(explicit, state.engine), state.dictionary)
+            return triple_rows(own_default_graph(state), state.dictionary)
         if source == "unread":
             return triple_rows(unread_triples(explicit, state.engine), state.dictionary)
         triples = explicit.only([TRIPLES])

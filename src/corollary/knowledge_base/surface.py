@@ -196,14 +196,12 @@ class TripleSurface:
         >>> [str(graph.identifier) for graph in kb.to_dataset().graphs() if len(graph)]
         ['urn:g']
         """
-        from corollary.rdf.rdflib_terms import require_rdflib
+        from corollary.rdf.rdflib_terms import dataset_of
 
-        require_rdflib()
-        import rdflib
-
-        dataset = rdflib.Dataset()
-        dataset.parse(data=str(self.serialize("nq", which)), format="nquads")
-        return dataset
+        return dataset_of(
+            tuple(map(str, quad))[: 4 if str(quad.graph_name) != "DEFAULT" else 3]
+            for quad in self.to_pyoxigraph(which)
+        )
 
     def to_pyoxigraph(self, which: Which = "all") -> pyoxigraph.Store:
         """Convert the statements to a store of pyoxigraph; see `to_dataset`."""

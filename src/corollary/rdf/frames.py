@@ -95,8 +95,9 @@ def _quads_of(graph: rdflib.Graph) -> Iterator[tuple[object, ...]]:
         return
     from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 
-    name = "default_graph" if hasattr(type(graph), "default_graph") else "default_context"
-    default = getattr(graph, name, None)
+    default = getattr(graph, "default_graph", None)
+    if default is None:  # a conjunctive graph
+        default = getattr(graph, "default_context", None)
     unnamed = (None, DATASET_DEFAULT_GRAPH_ID, getattr(default, "identifier", None))
     for *statement, context in graph.quads((None, None, None, None)):
         context = getattr(context, "identifier", context)

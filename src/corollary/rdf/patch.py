@@ -7,17 +7,20 @@
     A ex:a ex:p ex:c .
     TC .                   it commits; TA . aborts it
 
-Triples are in Turtle syntax, one per line. Lines outside a transaction form a transaction. Blank
+Triples are in Turtle syntax, one per line; a fourth term is a named graph. Lines outside a transaction form a transaction. Blank
 nodes keep their labels, so a later line can delete what an earlier one added.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
+
+import numpy as np
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.inputs import MAX_ITEM_BYTES, too_long
@@ -85,6 +88,18 @@ def write_patch(
         file.writelines(f"D {line}\n" for line in deleted)
         file.writelines(f"A {line}\n" for line in added)
         file.write("TC .\n")
+
+
+# A line with a graph, which is an IRI or a prefixed name.
+_QUAD = re.compile(
+    r"(?P<triple>.*\S)\s+(?P<graph><[^<>\s]*>|[\w.-]*:[^\s\"<>]*)\s*\.\s*", re.DOTALL
+)
+
+
+def _together(parts: Sequence[Triples]) -> Triples:
+    columns = [np.concatenate(column) for column in zip(*(p.columns for p in parts), strict=True)]
+    found = Triples(columns[0], columns[1], columns[2])
+    return replace(found, quads=np.concatenate([part.quads for part in parts]))
 
 
 class _Reader:
@@ -159,22 +174,34 @@ class _Reader:
         try:
             return self._parsed("\n".join(text for _, _, text in lines))
         except InvalidInput:
-            for number, _, text in lines:
-                try:
-                    self._parsed(text)
-                except InvalidInput as error:
-                    if error.code != "E320":  # a limit, not a syntax error
-                        error.line = number
-                        raise
-                    raise self._wrong(number, error.message) from None
-            raise
+            return _together([self._line(number, text) for number, _, text in lines])
 
-    def _parsed(self, text: str) -> Triples:
+    def _line(self, number: int, text: str) -> Triples:
+        try:
+            return self._parsed(text)
+        except InvalidInput as error:
+            if error.code != "E320":  # a limit, not a syntax error
+                error.line = number
+                raise
+            quad = _QUAD.fullmatch(text)
+            if quad is not None:  # in TriG, the graph comes first
+                text = f"{quad['graph']} {{ {quad['triple']} }}"
+                with suppress(InvalidInput):
+                    return self._parsed(text, format="trig", graphs=True)
+            raise self._wrong(number, error.message) from None
+
+    def _parsed(self, text: str, *, format: str = "turtle", graphs: bool = False) -> Triples:
         # Pass only the prefixes that the text may use: there may be many, and many runs.
         names = self.prefixes.keys() & set(_NAMES.findall(text))
         prefixes = {name: self.prefixes[name] for name in names}
         return formats.read_text(
-            text, self.dictionary, name=self.name, keep_labels=True, prefixes=prefixes
+            text,
+            self.dictionary,
+            format=format,
+            name=self.name,
+            keep_labels=True,
+            prefixes=prefixes,
+            graphs=graphs,
         )
 
     def _wrong(self, line: int, message: str) -> InvalidInput:

@@ -105,3 +105,20 @@ def graph_of(
         ):
             graph.add((subject, predicate, object_))
     return graph
+
+
+def dataset_of(rows: Iterable[Sequence[str]]) -> rdflib.Dataset:
+    """Create a dataset of quads, and of triples, which are in the default graph.
+
+    >>> found = dataset_of([("<urn:s>", "<urn:p>", '"1"', "<urn:g>")])
+    >>> [str(quad[3]) for quad in found.quads()]
+    ['urn:g']
+    """
+    require_rdflib()
+    import rdflib
+
+    dataset = rdflib.Dataset()
+    for subject, predicate, object_, *graph in rdflib_rows(rows):
+        target = dataset.graph(graph[0]) if graph else dataset.default_graph  # type: ignore[arg-type]
+        target.add((subject, predicate, object_))  # type: ignore[arg-type]
+    return dataset

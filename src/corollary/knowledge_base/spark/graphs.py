@@ -45,11 +45,13 @@ def graph_frames(
     facts: DataFrame,
     relations: Mapping[str, Count],
     default_id: int | None,
+    axioms: Callable[[], DataFrame] | None = None,
     derived: Callable[[], DataFrame] | None = None,
 ) -> Mapping[Source, Callable[[], DataFrame]]:
     """The tables of graphs for queries over the facts of a version.
 
-    `default_id` is the id of `DEFAULT`; `derived` returns the derived triples of a hybrid store.
+    `default_id` is the id of `DEFAULT`; `axioms` returns the triples that only the program
+    states, and `derived` the derived triples of a hybrid store.
     """
     names = [f"arg{at} AS {name}" for at, name in enumerate("spo")]
 
@@ -62,6 +64,10 @@ def graph_frames(
         return _rows(facts, QUAD.relation).selectExpr(*names, "arg3 AS g")
 
     def default() -> DataFrame:
+        found = with_axioms()
+        return found if axioms is None else found.join(axioms(), ["s", "p", "o"], "left_anti")
+
+    def with_axioms() -> DataFrame:
         if QUAD.relation not in relations and DEFAULTS.relation not in relations:
             return explicit()
         recorded = _rows(facts, DEFAULTS.relation).selectExpr(*names)

@@ -43,6 +43,7 @@ from corollary.knowledge_base.spark.sessions import (
     query_session,
 )
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
+from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Variable
 from corollary.query.graphs import dataset_of
 from corollary.query.plan import Source
@@ -194,14 +195,24 @@ class SparkStore:
         """The tables of graphs."""
         names = self._snapshot.statistics.relations
         default = self._dictionary.find(DEFAULT) if REASON_OVER.relation in names else None
+        asserted = "\n".join(self._snapshot.commit.asserted)
+        own = self._snapshot.program.axioms - frozenset(Program.parse(asserted).facts)
+        triples = [tuple(axiom.constants()) for axiom in own if axiom.relation == TRIPLE]
+
+        def axioms() -> DataFrame:
+            self._dictionary.remember([term for row in triples for term in row])
+            rows = [tuple(map(self._dictionary.find, row)) for row in triples]
+            return self._session.createDataFrame(rows, "s bigint, p bigint, o bigint")
+
+        known = axioms if triples else None
         if unfolded is None:
-            return graph_frames(self._facts, names, default)
+            return graph_frames(self._facts, names, default, known)
 
         def derived() -> DataFrame:
             explicit = graph_frames(self._facts, names, default)["explicit"]()
             return unfolded.answer((None, None, None), {}).frame().exceptAll(explicit)
 
-        return graph_frames(self._facts, names, default, derived)
+        return graph_frames(self._facts, names, default, known, derived)
 
     @cached_property
     def _unfolded(self) -> Unfolded | None:

@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+import numpy as np
 import pyarrow as pa
 
 from corollary.core.dictionary import Dictionary
@@ -28,7 +29,7 @@ from corollary.errors import InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.spark.options import Options, ReadOptions, StreamOptions
 from corollary.knowledge_base.spark.parts import RELATION, by_relation
-from corollary.lang.syntax import TRIPLE_COLUMNS, TRIPLES_NAME
+from corollary.lang.syntax import QUAD_COLUMNS, TRIPLE_COLUMNS, TRIPLES_NAME
 from corollary.rdf import formats
 from corollary.rdf.files import format_of
 from corollary.rdf.patch import read_patch
@@ -287,6 +288,7 @@ class _Changes:
             dictionary,
             on_error=self._options.on_error,
             keep_labels=True,
+            graphs=True,
             limit_input_bytes=self._options.limit_input_bytes,
         )
         table = _table(found, dictionary)
@@ -344,16 +346,16 @@ def _net(path: Path, limit_input_bytes: int | None) -> tuple[pa.Table, pa.Table]
     last: dict[tuple[str, ...], bool] = {}
     for transaction in read_patch(path, dictionary, limit_input_bytes=limit_input_bytes):
         for added, triples in transaction.requests:
-            columns = [dictionary.texts(column).to_pylist() for column in triples.columns]
+            columns = [column.to_pylist() for column in _table(triples, dictionary).columns]
             last.update((row, added) for row in zip(*columns, strict=True))
     inserted, deleted = (
         pa.Table.from_pylist(
             [
-                dict(zip(TRIPLE_COLUMNS, row, strict=True))
+                dict(zip(QUAD_COLUMNS, row, strict=True))
                 for row, added in last.items()
                 if added == wanted
             ],
-            pa.schema([(name, pa.string()) for name in TRIPLE_COLUMNS]),
+            pa.schema([(name, pa.string()) for name in QUAD_COLUMNS]),
         )
         for wanted in (True, False)
     )
@@ -361,7 +363,13 @@ def _net(path: Path, limit_input_bytes: int | None) -> tuple[pa.Table, pa.Table]
 
 
 def _table(triples: Triples, dictionary: Dictionary) -> pa.Table:
-    return pa.table([dictionary.texts(column) for column in triples.columns], names=TRIPLE_COLUMNS)
+    """The statements as texts; the graph is null for those of the default graph."""
+    quads = [*triples.quads.T]
+    columns = [np.concatenate(both) for both in zip(triples.columns, quads[:3], strict=True)]
+    graphs = dictionary.texts(quads[3]).cast(pa.large_string())
+    default = pa.nulls(len(triples), pa.large_string())
+    texts = [dictionary.texts(column) for column in columns]
+    return pa.table([*texts, pa.chunked_array([default, graphs])], names=QUAD_COLUMNS)
 
 
 def _groups(files: list[Path]) -> Iterator[list[Path]]:
