@@ -74,7 +74,7 @@ def _lubm(scale: float, data: Path, _: Dictionary) -> tuple[Program, Tables]:
 
 def _graph(rules: str) -> Callable[[float, Path, Dictionary], tuple[Program, Tables]]:
     def load(scale: float, _: Path, __: Dictionary) -> tuple[Program, Tables]:
-        edges, _ = dag.random_dag(round(100_000 * scale))
+        edges = dag.random_dag(round(100_000 * scale))[0]
         return Program.parse(rules), {Predicate("edge"): edges}
 
     return load

@@ -16,7 +16,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corollary.algorithms import seminaive
-from corollary.core import graphs, tables
+from corollary.core import graph_engine, tables
 from corollary.core.compile import (
     CompiledRule,
     compile_rule,
@@ -273,7 +273,7 @@ def closures_differ_as_they_should(
         rows = {p: edges if copied else pairs, e: edges}
         changed = engine.facts({q: np.array(r, np.uint32) for q, r in rows.items() if r})
         after = before.difference(changed).union(changed.difference(before))
-        found = graphs.reclose(engine, rule, before, after, changed=changed, known=known)
+        found = graph_engine.reclose(engine, rule, before, after, changed=changed, known=known)
         given = after.only([p])
         closed = given.union(engine.close([rule], after, given).facts)
         _check_difference(known, found, closed)
@@ -290,11 +290,13 @@ def components_differ_as_they_should(make: MakeEngine, changes: list[Pairs]) -> 
     for edges in changes:
         changed = engine.facts({e: np.array(edges, np.uint32)} if edges else {})
         after = before.difference(changed).union(changed.difference(before))
-        found = graphs.reconnect(engine, e, p, before, after, changed=changed, known=known)
+        found = graph_engine.reconnect(engine, e, p, before, after, changed=changed, known=known)
         closed = seminaive.materialize(program, after, engine, modules=False).facts.only([p])
         _check_difference(known, found, closed)
         before, known = after, known.difference(found.deleted).union(found.inserted)
-        least = graphs.components(engine, e, Predicate("least"), after).rows(Predicate("least"))
+        least = graph_engine.components(engine, e, Predicate("least"), after).rows(
+            Predicate("least")
+        )
         first: dict[int, int] = {}
         for x, y in known.rows(p).tolist():  # in order
             first.setdefault(x, y)

@@ -7,8 +7,9 @@
     A ex:a ex:p ex:c .
     TC .                   it commits; TA . aborts it
 
-Triples are in Turtle syntax, one per line; a fourth term is a named graph. Lines outside a transaction form a transaction. Blank
-nodes keep their labels, so a later line can delete what an earlier one added.
+Triples are in Turtle syntax, one per line; a fourth term is a named graph. Lines outside a
+transaction form a transaction. Blank nodes keep their labels, so a later line can delete what an
+earlier one added.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corollary.core import graphs
+from corollary.core import graph_engine
 from corollary.core.compile import CompiledRule, Pattern
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference
@@ -177,7 +177,7 @@ class Close:
         parts, instances = [nothing, nothing], 0
         if self.has_known and len(delta):
             before = full.difference(delta).union(delta.difference(full))
-            found = graphs.reclose(engine, rule, before, full, changed=delta, known=known)
+            found = graph_engine.reclose(engine, rule, before, full, changed=delta, known=known)
             parts, instances = [found.inserted, found.deleted], found.instances
         elif len(delta):
             closed = engine.close([rule], full.union(delta), delta)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from corollary.core import graphs
+from corollary.core import graph_engine
 from corollary.core.compile import CompiledRule, Grouping
 from corollary.core.connected import count_pairs
 from corollary.core.dictionary import Dictionary, Ids
@@ -244,7 +244,7 @@ class SparkEngine:
         sets = (before, after, changed, known)
         if self._fits_driver(sets) and closures.fits(rule, after, self.run.driver_pairs_limit):
             b, a, c, k = (s.local() for s in sets)
-            found = graphs.reclose(self.run.embedded, rule, b, a, changed=c, known=k)
+            found = graph_engine.reclose(self.run.embedded, rule, b, a, changed=c, known=k)
             return self._wrap_difference(found)
         shape = closures.Shape.of([rule])
         assert shape is not None, "the rule is linear"
@@ -277,14 +277,16 @@ class SparkEngine:
             return component_changes(edge, pair, before, after)
         b, a, k = parts
         now = changed.local()
-        changes = graphs.reconnect(self.run.embedded, edge, pair, b, a, changed=now, known=k)
+        changes = graph_engine.reconnect(self.run.embedded, edge, pair, b, a, changed=now, known=k)
         return self._wrap_difference(changes)
 
     def components(self, edge: Predicate, least: Predicate, facts: SparkFacts) -> SparkFacts:
         """Label each node with the least node of its connected component."""
         own = facts.only([edge])
         if self._fits_driver([own]):
-            return wrap(self.run, graphs.components(self.run.embedded, edge, least, own.local()))
+            return wrap(
+                self.run, graph_engine.components(self.run.embedded, edge, least, own.local())
+            )
         return components(own, edge, least).collect_if_small()
 
     def _if_pairs_fit(
