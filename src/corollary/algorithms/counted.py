@@ -135,6 +135,8 @@ def recount(
     """
     below, again = engine.counts(), engine.counts()
     for stratum in strata:
+        if stratum.extremal is not None:
+            continue
         if stratum.nonrecursive:
             below = below.plus(engine.derive(stratum.nonrecursive, facts, counted=True))
         if stratum.recursive and recursive and not (modules and stratum.modules):

@@ -298,7 +298,8 @@ class Hybrid(Reasoner[F]):
         self._stored = state.stored
         unfoldable = [rule for rule in state.program.rules if not self._covered.cover(rule.head)]
         if known is None or known.program is not state.program or known.patterns != state.patterns:
-            self._candidates = candidates(unfoldable, self._covered) if self._clean else []
+            plain = [rule for rule in unfoldable if rule.extremum is None]
+            self._candidates = candidates(plain, self._covered) if self._clean else []
             self._has_aggregates = any(
                 isinstance(part, Aggregate) for rule in state.program.rules for part in rule.body
             )

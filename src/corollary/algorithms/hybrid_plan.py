@@ -48,6 +48,10 @@ class GoalPlan(Generic[F]):
         """
         compiled = self.strata.compiled
         for source, stratum in zip(self.strata.sources, self.strata.strata, strict=True):
+            if stratum.extremal is not None:
+                closed = stratum.extremal.close(engine, facts, facts, Statistics("hybrid", ""))
+                facts = facts.union(closed)
+                continue
             if stratum.modules:
                 delta = facts.only(stratum.predicates)
                 if stratum.seeding:

@@ -10,9 +10,9 @@ so that a set-oriented engine answers all calls for a goal together, with sidewa
 passing of sets of admissible values. Each goal is unfolded once (*PrevQueries*, for all paths of
 the proof tree together), which ensures termination.
 
-Invariants: the rewritten rules are sound, and complete for the bound values of each goal. Negated
-and aggregated predicates, and all that they depend on, are goals without bound values, so the
-strata of the program are preserved.
+Invariants: the rewritten rules are sound, and complete for the bound values of each goal. Negated,
+aggregated and extremal predicates, and all that they depend on, are goals without bound values, so
+the strata of the program are preserved.
 """
 
 from __future__ import annotations
@@ -204,7 +204,10 @@ def rewrite(
     if rules.tangled and any(goal.predicate.relation == TRIPLE for goal in asked):
         return _whole(rules, asked, prematerialized)
     wider: dict[Goal, None] = {}
-    complete: dict[Predicate, None] = {}
+    # The best value of a group needs all of its candidates, and those of what they follow from.
+    complete: dict[Predicate, None] = {
+        narrow_predicate(rule.head): None for rule in rules.rules if rule.extremum is not None
+    }
     while True:
         build = _Build(rules, prematerialized, size, wider, complete)
         for goal in asked:

@@ -27,7 +27,7 @@ from corollary.algorithms.strata import CompiledStrata
 from corollary.algorithms.stratum import Counters
 from corollary.algorithms.update import UpdateRun
 from corollary.core.changes import Changes
-from corollary.core.compile import narrow_predicate
+from corollary.core.compile import CompiledRule, narrow_predicate
 from corollary.core.engine import Engine, F
 from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput, OperationFailed
@@ -149,6 +149,11 @@ class Maintainer(Reasoner[F]):
             )
             if reason is not None:
                 rematerialize, statistics.reason = True, reason
+        if strata is not state.strata and self._kind.make is not None:
+            changed = [*strata.difference(state.strata)[0], *strata.difference(state.strata)[1]]
+            if _changes_extrema(changed, state.strata, strata):
+                rematerialize = True
+                statistics.reason = "rematerialized: a rule of a MIN or MAX relation changed"
         if self._trusting or rematerialize:
             new = (
                 self._trusted(program, explicit, strata, state.facts)
@@ -272,6 +277,18 @@ class Maintainer(Reasoner[F]):
             _refuse_recursion(program)
         coarse = self._options.coarse and self.algorithm != "counting"
         return CompiledStrata(program.rules, self.engine.dictionary, coarse=coarse)
+
+
+def _changes_extrema(rules: Iterable[CompiledRule], *versions: CompiledStrata) -> bool:
+    """Whether rules derive a relation that keeps the least or greatest values."""
+    extremal = {
+        predicate
+        for strata in versions
+        for stratum in strata.strata
+        if stratum.source.is_extremal
+        for predicate in stratum.predicates
+    }
+    return bool(extremal) and any(rule.may_derive(extremal) for rule in rules)
 
 
 def _hidden_rules(strata: CompiledStrata) -> list[Rule]:

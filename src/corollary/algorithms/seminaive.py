@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+from corollary.algorithms.modular.extremal import Extremal
 from corollary.algorithms.modular.framework import Module, SemiNaive, close
 from corollary.algorithms.modular.recognize import recognize_modules
 from corollary.core.compile import CompiledRule, compile_rule, covers
@@ -94,6 +95,11 @@ def materialize_strata(
         enter_stratum(number, len(strata))
         nonrecursive = compile_all(stratum.nonrecursive)
         recursive = compile_all(stratum.recursive)
+
+        if stratum.is_extremal:
+            module = Extremal[F](stratum, compile_all(stratum.rules), engine.dictionary)
+            facts = facts.union(module.close(engine, facts, explicit, statistics))
+            continue
 
         # Δ := (E ∩ Oˢ) ∪ Πˢₙᵣ[I]
         delta = seeds.only(stratum.predicates)

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from corollary.algorithms.aggregates import Aggregation, without_aggregates
+from corollary.algorithms.modular.extremal import Extremal
 from corollary.algorithms.modular.framework import Module, SemiNaive
 from corollary.algorithms.modular.recognize import recognize_modules
 from corollary.algorithms.tuning import tuning
@@ -54,6 +55,13 @@ class CompiledStratum:
         return frozenset(predicates)
 
     @cached_property
+    def extremal(self) -> Extremal[Any] | None:
+        """The module of its relations if they keep the least or greatest values."""
+        if not self.source.is_extremal:
+            return None
+        return Extremal(self.source, self.rules, self.dictionary)
+
+    @cached_property
     def seeding(self) -> tuple[CompiledRule, ...]:
         """The rules that may have instances in lower strata alone; evaluation starts with them."""
         return self.nonrecursive + tuple(rule for rule in self.recursive if rule.reads_wide)
@@ -74,7 +82,7 @@ class CompiledStratum:
         A stratum with many other recursive rules has no modules either: rebuilding a module closes
         the whole stratum.
         """
-        if not self.recursive:
+        if not self.recursive or self.extremal is not None:
             return ()
         modules = recognize_modules(self.recursive, self.dictionary)
         others = [len(module.rules) for module in modules if isinstance(module, SemiNaive)]
@@ -194,6 +202,10 @@ class CompiledStrata:
         rule changes all strata from its head to the last one it reads. Newly derived predicates
         are placed between the strata that they read and those that read them.
         """
+        if any(stratum.source.is_extremal for stratum in self.strata) or any(
+            rule.extremum is not None for rule in added
+        ):
+            return None
         heads = [narrow_predicate(rule.head) for rule in (*added, *removed)]
         reads = {rule: [narrow_predicate(atom) for atom, _ in rule.atoms()] for rule in added}
         if any(wide in self._readers or wide in self._owner for wide in (TRIPLES, TYPES)) or any(
@@ -322,6 +334,9 @@ class CompiledStrata:
         """Classify rules as nonrecursive, recursive, or modular: recursive in a modular stratum."""
         kinds: dict[CompiledRule, str] = {}
         for stratum in self.strata:
+            if stratum.extremal is not None:
+                kinds |= dict.fromkeys(stratum.rules, "modular")
+                continue
             kinds |= dict.fromkeys(stratum.nonrecursive, "nonrecursive")
             kind = "modular" if modules and stratum.modules else "recursive"
             kinds |= dict.fromkeys(stratum.recursive, kind)

@@ -68,6 +68,8 @@ class UpdateRun(Generic[F]):
             enter_stratum(number + 1, len(self.strata.strata))
             if stratum.aggregations:
                 changed = self._aggregate(stratum, added)
+            elif stratum.extremal is not None:
+                changed = self._improve(stratum)
             else:
                 changed = self._update_stratum(stratum, added)
             for reader in self.strata.readers(changed):
@@ -183,6 +185,23 @@ class UpdateRun(Generic[F]):
             )
             changed += self._apply(lost, gained)
         return changed
+
+    def _improve(self, stratum: CompiledStratum) -> list[Predicate]:
+        assert stratum.extremal is not None, "checked before"
+        self._modular_strata += 1
+        improved = stratum.extremal.update(
+            self.engine,
+            self.before,
+            self.facts,
+            self.explicit,
+            self.deleted,
+            self.inserted,
+            self._lost.only(stratum.predicates),
+            self._gained.only(stratum.predicates),
+            self.statistics,
+        )
+        self.facts = improved.facts
+        return self._record(improved.lost, improved.gained)
 
     def _update_stratum(
         self, stratum: CompiledStratum, added: frozenset[CompiledRule]

@@ -59,6 +59,11 @@ def growing_values(rules: Iterable[Rule]) -> Iterator[list[Argument]]:
     rules = list(rules)
     if not any(isinstance(part, Bind) for rule in rules for part in rule.body):
         return
+    improved = {
+        _argument(rule.head, rule.head.terms.index(rule.extremum.variable))
+        for rule in rules
+        if rule.extremum is not None
+    }
     edges: dict[Argument, dict[Argument, None]] = {}
     computed: list[tuple[Argument, Argument]] = []
     for rule in rules:
@@ -69,6 +74,8 @@ def growing_values(rules: Iterable[Rule]) -> Iterator[list[Argument]]:
             head = _argument(rule.head, place)
             for source in _reading(rule, copied.get(variable, frozenset([variable]))):
                 edges.setdefault(source, {}).setdefault(head)
+            if head in improved:  # it only ever gets better, up to an end
+                continue
             for source in _reading(rule, made.get(variable, frozenset())):
                 edges.setdefault(source, {}).setdefault(head)
                 computed.append((source, head))

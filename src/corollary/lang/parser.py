@@ -16,6 +16,7 @@ from corollary.lang.expression_parser import MAX_NESTING, PRECEDENCE, Expression
 from corollary.lang.lexer import Token
 from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
+    EXTREMA,
     FALSE,
     IRI,
     QUADS,
@@ -56,6 +57,8 @@ class Parser(ExpressionParser):
     def __init__(self, source: Source, prefixes: dict[str, str] | None = None) -> None:
         super().__init__(source, prefixes)
         self.declarations: list[Relation | Input | Output] = []
+        self._extrema: list[Bind] = []  # of the heads of the rule that is read
+        self._may_have_extremum = False
 
     # -- statements --------------------------------------------------------------------------
 
@@ -88,6 +91,8 @@ class Parser(ExpressionParser):
     def rules(self) -> list[Rule]:
         """`[name] head, … :- body .`: one rule per head; the head may be `false`."""
         start = self._token.start
+        self._extrema.clear()
+        self._may_have_extremum = False
         name = None
         if self._token.kind == "name":
             name = self._advance().text[1:-1].strip()
@@ -105,6 +110,15 @@ class Parser(ExpressionParser):
                 heads[1].span,
                 "end each fact by a full stop",
             )
+        if self._extrema and self._token.kind != ":-":
+            extremum = self._extrema[0]
+            assert extremum.span is not None, "it was parsed"
+            self._fail(
+                "E216",
+                f"{extremum.extremum} chooses among the matches of a body, and a fact has none",
+                extremum.span,
+                "write the value alone, or a body after ':-'",
+            )
         if self._accept(":-"):
             body = tuple(self._separated(self._body_literal))
         if self._token.kind != ".":
@@ -117,12 +131,17 @@ class Parser(ExpressionParser):
         span = self._span(start, self._end)
         if body:  # what a rule derives into a graph is a triple too
             heads += [Atom(TRIPLE, h.terms[:3], h.span) for h in heads if h.relation == QUADS]
-        return [Rule(head, body, name, span) for head in dict.fromkeys(heads)]
+        return [
+            Rule(head, (*body, *(b for b in self._extrema if b.variable in head.terms)), name, span)
+            for head in dict.fromkeys(heads)
+        ]
 
     def _head(self, where: str = "the head") -> Atom:
         """An atom whose variables all have names."""
         token = self._token
+        self._may_have_extremum = where == "the head"
         atom = self._atom()
+        self._may_have_extremum = False
         self._refuse_anonymous(atom.variables(), token, where)
         return atom
 
@@ -233,7 +252,7 @@ class Parser(ExpressionParser):
         self._expect("(")
         if self._accept(")"):
             return ()
-        terms = tuple(self._separated(lambda: self._term(in_triple=in_triple)))
+        terms = tuple(self._separated(lambda: self._argument(in_triple=in_triple)))
         if self._token.kind in PRECEDENCE and self._token.kind not in ("-", "/"):
             self._fail(
                 "E101",
@@ -243,6 +262,30 @@ class Parser(ExpressionParser):
             )
         self._expect(")", "',' or ')' after an argument")
         return terms
+
+    def _argument(self, *, in_triple: bool) -> Term:
+        """A term, or in a head `MIN(…)` or `MAX(…)`."""
+        token = self._token
+        if token.kind != "word" or self._next.kind != "(" or token.text.upper() not in EXTREMA:
+            return self._term(in_triple=in_triple)
+        if not self._may_have_extremum:
+            self._fail(
+                "E216",
+                f"{token.text} stands in the head of a rule",
+                token,
+                "in a body, AGGREGATE(p(?x, ?y) ON ?x BIND min(?y) AS ?m) computes it",
+            )
+        self._advance()
+        self._expect("(")
+        expression = self._expression(1, 0)
+        self._expect(")", "an operator or ')'")
+        function = next(name for name in EXTREMA if name == token.text.upper())
+        # With a space, so that no rule can name it.
+        variable = Variable(f"{function} {len(self._extrema)}")
+        self._extrema.append(
+            Bind(expression, variable, function, self._span(token.start, self._end))
+        )
+        return variable
 
     def _triple_terms(self) -> tuple[Term, ...]:
         subject = self._term(in_triple=True)
@@ -256,7 +299,7 @@ class Parser(ExpressionParser):
         if not isinstance(predicate, IRI | Variable):
             self._fail("E213", "the predicate of a triple is an IRI or a variable", start)
         self._expect(",", "',' after the predicate of a triple")
-        object_ = self._term(in_triple=True)
+        object_ = self._argument(in_triple=True)
         self._expect("]", "']' after the object of a triple")
         return subject, predicate, object_
 
@@ -286,7 +329,7 @@ class Parser(ExpressionParser):
         self._advance()
         variable = self._variable()
         self._expect(")")
-        return Bind(expression, variable, self._span(start, self._end))
+        return Bind(expression, variable, span=self._span(start, self._end))
 
     def _aggregate(self) -> Aggregate:
         start = self._advance().start

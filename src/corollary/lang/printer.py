@@ -100,9 +100,12 @@ class Printer:
         escape: Callable[[re.Match[str]], str] = lambda match: f"\\u{ord(match.group()):04X}"  # noqa: E731
         return f"<{_NOT_IN_IRI.sub(escape, value)}>"
 
-    def atom(self, atom: Atom) -> str:
-        """An atom or fact, without the full stop."""
+    def atom(self, atom: Atom, extremum: Bind | None = None) -> str:
+        """An atom or fact, without the full stop; with the `MIN` or `MAX` of a head."""
         terms = [self.term(term) for term in atom.terms]
+        if extremum is not None:
+            value = f"{extremum.extremum}({self.expression(extremum.expression)})"
+            terms[atom.terms.index(extremum.variable)] = value
         if atom.relation == FALSE:
             return FALSE
         if atom.relation == "_default-graph":  # `core.graphs`
@@ -164,8 +167,9 @@ class Printer:
     def rule(self, rule: Rule) -> str:
         """A rule with its name and full stop."""
         name = f"[{rule.name}] " if rule.name else ""
-        body = f" :- {', '.join(map(self.body_literal, rule.body))}" if rule.body else ""
-        return f"{name}{self.atom(rule.head)}{body} ."
+        parts = [part for part in rule.body if part is not rule.extremum]
+        body = f" :- {', '.join(map(self.body_literal, parts))}" if rule.body else ""
+        return f"{name}{self.atom(rule.head, rule.extremum)}{body} ."
 
     def program(
         self, rules: Iterable[Rule], facts: Iterable[Atom], prefixes: Mapping[str, str]

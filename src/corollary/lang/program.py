@@ -259,7 +259,7 @@ class Program:
 
     @cached_property
     def _positive(self) -> bool:
-        """Whether no rule negates or aggregates, so that stratification cannot fail."""
+        """Whether no rule negates, aggregates or has an extremum: stratification cannot fail."""
         return all(map(_is_positive, self.rules))
 
     def _cache(self, **properties: object) -> Program:
@@ -279,6 +279,9 @@ class Program:
         constraints = tuple(rule for rule in self.constraints if rule not in removed)
         if not removed:
             return self
+        if any(rule.extremum is not None for rule in removed):
+            validated = Program.of((*remaining, *constraints), self.facts, self.prefixes)
+            return replace(validated, axioms=self.axioms, declarations=self.declarations)
         program = replace(self, rules=remaining, constraints=constraints)
         if self._positive:
             program._cache(_positive=True)
@@ -314,7 +317,7 @@ class Program:
 
 
 def _is_positive(rule: Rule) -> bool:
-    return all(reading == "positive" for _, reading in rule.atoms())
+    return rule.extremum is None and all(reading == "positive" for _, reading in rule.atoms())
 
 
 def _atoms_of(rule: Rule) -> Iterator[Atom]:

@@ -213,7 +213,7 @@ class SrlParser(ExpressionParser):
             # The same node for the same values; rules with other texts have other nodes.
             digest = hashlib.sha256(span.text.encode(errors="replace")).hexdigest()[:16]
             key = Literal(f"{digest}/{label}")
-            literals.append(Bind(Operation("SKOLEM", (key, *visible), span), variable, span))
+            literals.append(Bind(Operation("SKOLEM", (key, *visible), span), variable, span=span))
         made = list(self._auxiliary)
         self._auxiliary.clear()
         if not literals:
@@ -293,7 +293,7 @@ class SrlParser(ExpressionParser):
                 place,
                 "give the result a name of its own, and compare: FILTER(?a = ?b)",
             )
-        return Bind(expression, variable, span)
+        return Bind(expression, variable, span=span)
 
     def _check_bound(self, expression: Expression, body: _Body, word: str, span: Span) -> None:
         for variable in expression_variables(expression):

@@ -99,6 +99,11 @@ class Stratum:
     def rules(self) -> tuple[Rule, ...]:
         return self.nonrecursive + self.recursive
 
+    @cached_property
+    def is_extremal(self) -> bool:
+        """Whether its relations keep the least or greatest value of each group."""
+        return any(rule.extremum is not None for rule in self.rules)
+
 
 class Partition:
     """The granularity of predicates, which the heads of a program's rules determine."""
@@ -232,7 +237,9 @@ def stratify(rules: Sequence[Rule], *, coarse: bool = False) -> tuple[Stratum, .
     [['b', 'd'], ['c']]
     """
     graph = Graph(rules)
-    component = graph.levels if coarse else graph.component
+    # What reads a minimum must wait for it, as for a negated relation.
+    merges = coarse and all(rule.extremum is None for rule in rules)
+    component = graph.levels if merges else graph.component
     members: dict[int, set[Predicate]] = {}
     for head in graph.heads:
         members.setdefault(component[head], set()).add(head)

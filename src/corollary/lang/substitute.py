@@ -58,10 +58,10 @@ def substituted_literal(part: BodyLiteral, values: Values) -> BodyLiteral:
             return Negation(substituted_atom(atom, values), part.span)
         case Filter(expression):
             return Filter(_expression(expression, values), part.span)
-        case Bind(expression, variable):
+        case Bind(expression, variable, extremum):
             value, result = _expression(expression, values), values.get(variable, variable)
             if isinstance(result, Variable):
-                return Bind(value, result, part.span)
+                return Bind(value, result, extremum, part.span)
             return Filter(Operation("sameTerm", (value, result)), part.span)
         case Aggregate():
             raise AssertionError("rules with aggregates are not substituted")

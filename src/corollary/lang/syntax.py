@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal as OneOf
 
 from corollary.errors import Span
 
@@ -131,10 +132,14 @@ class Bind:
     """`BIND(expression AS ?variable)`: the variable is the term of the expression's value.
 
     An error makes it false. If an atom binds the variable too, both must be the same term.
+
+    With an `extremum`, it is `MIN(expression)` or `MAX(expression)` of the head: the variable is an
+    argument of the head, and the relation has only the least or greatest value of each group.
     """
 
     expression: Expression
     variable: Variable
+    extremum: OneOf["MIN", "MAX"] | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def inputs(self) -> frozenset[Variable]:
@@ -216,6 +221,7 @@ def name_problem(name: str) -> tuple[str, str] | None:
 
 BodyLiteral = Atom | Negation | Filter | Bind | Aggregate
 
+EXTREMA: tuple[OneOf["MIN", "MAX"], ...] = ("MIN", "MAX")
 AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg", "sample", "group_concat")
 
 
@@ -262,8 +268,8 @@ class Rule:
                     return ("NOT", *atom_key(atom))
                 case Filter(expression):
                     return ("FILTER", expression_key(expression))
-                case Bind(expression, variable):
-                    return ("BIND", expression_key(expression), term_key(variable))
+                case Bind(expression, variable, extremum):
+                    return (extremum or "BIND", expression_key(expression), term_key(variable))
                 case Aggregate(atoms, group, bindings):
                     return (
                         "AGGREGATE",
@@ -295,6 +301,12 @@ class Rule:
     def memory(self) -> dict[str, object]:
         """A cache of computed properties of the rule, by name."""
         return {}
+
+    @cached_property
+    def extremum(self) -> Bind | None:
+        """`MIN(…)` or `MAX(…)` of the head, as the `BIND` that computes its argument."""
+        binds = (part for part in self.body if isinstance(part, Bind))
+        return next((bind for bind in binds if bind.extremum is not None), None)
 
     def atoms(self) -> Iterator[tuple[Atom, str]]:
         """The atoms of the body, each `"positive"`, `"negated"` or `"aggregated"`."""

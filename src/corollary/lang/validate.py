@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from corollary.errors import Diagnostic, Source, Span, nearest
+from corollary.lang.extrema import extremum_problems
 from corollary.lang.functions import FUNCTIONS, LAZY
 from corollary.lang.lexer import tokenize
 from corollary.lang.operands import kind_of
@@ -227,6 +228,7 @@ def _constant_type(term: Constant) -> str:
 
 def _strata(rules: Sequence[Rule], printer: Printer) -> Iterator[Diagnostic]:
     graph = Graph(rules)
+    yield from extremum_problems(rules, graph, printer)
     for dependency in graph.dependencies:
         if dependency.reading == "positive":
             continue

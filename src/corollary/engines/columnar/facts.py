@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 from weakref import ReferenceType, ref
 
@@ -85,6 +85,13 @@ class ColumnarFacts:
         for place, column in enumerate(columns):
             rows[:, place] = column
         return rows
+
+    def columns(self, predicate: Predicate) -> Sequence[Ids]:
+        """Return the facts of a predicate as columns, without sorting them."""
+        relation = self.relations.get(predicate)
+        if relation is None or not len(relation):
+            return ()
+        return self.space.packing.unpack(relation.keys(), relation.arity)
 
     @with_workers
     def union(self, other: ColumnarFacts) -> ColumnarFacts:

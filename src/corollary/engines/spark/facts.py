@@ -9,7 +9,7 @@ Invariants: `removed` ⊆ base, `small` ∩ base = ∅.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,10 @@ class SparkFacts:
         """Return the facts of a narrow predicate as an array, one sorted row per fact."""
         rows: Ids = self.only([predicate]).local().rows(predicate)
         return rows
+
+    def columns(self, predicate: Predicate) -> Sequence[Ids]:
+        """Return the facts of a narrow predicate as columns."""
+        return list(self.rows(predicate).T)
 
     def local(self) -> Any:
         """Collect all facts on the driver."""
