@@ -1,7 +1,7 @@
 """Builds and updates on a small cluster, with faults: `python -m tests.spark.faulty FOLDER`.
 
-The folder has `data.nt`, `more.nt` and, afterwards, a store for each fault. A few hundred facts are
-the most that the driver takes, so that tasks do the work. Processes are killed while a job runs
+The folder has `data.dl`, `more.dl` and, afterwards, a store for each fault. A few facts are the
+most that the driver takes, so that tasks do the work. Processes are killed while a job runs
 whose description has the given words. Slow tasks are started twice (speculation).
 """
 
@@ -44,13 +44,13 @@ def main() -> None:
     }
     session = build_session("local-cluster[2,1,1024]", config=config)
     killed: dict[str, int] = {}
-    with thresholds(driver_facts_limit=300, driver_finish_facts_limit=0):
+    with thresholds(driver_facts_limit=20, driver_finish_facts_limit=0):
         for name, words, kind in FAULTS:
             with killing(session, words, kind) as found:
-                spark.build(folder / name, folder / "data.nt", rules="owl-rl", session=session)
+                spark.build(folder / name, folder / "data.dl", rules="none", session=session)
             killed[name] = len(found)
         with killing(session, "update", "executor") as found:
-            spark.update(folder / "rounds", insert=[folder / "more.nt"], session=session)
+            spark.update(folder / "rounds", insert=[folder / "more.dl"], session=session)
         killed["update"] = len(found)
     print(json.dumps(killed))
     session.stop()

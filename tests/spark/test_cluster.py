@@ -57,17 +57,17 @@ def test_a_build_goes_on_without_an_executor(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds executors in /proc")
 def test_faults_while_tasks_work(tmp_path: Path) -> None:
     """An executor is lost in a round, in a write and in an update; a Python worker is killed."""
-    write(DATASET, tmp_path / "data", scale=1, seed=3)
-    data, more = tmp_path / "data.nt", tmp_path / "more.nt"
-    lines = (tmp_path / "data" / "University0.nt").read_bytes().splitlines(keepends=True)
-    schema = (tmp_path / "data" / "univ-bench.nt").read_bytes()
-    data.write_bytes(schema + b"".join(lines[:2_000]))
-    more.write_bytes(b"".join(lines[2_000:2_010]))
+    data, more = tmp_path / "data.dl", tmp_path / "more.dl"
+    facts = "".join(f"p({n}, {n + 1}) . q({n}, {n + 1}) .\n" for n in range(60))
+    data.write_text(
+        "p(?x, ?z) :- p(?x, ?y), q(?y, ?z) . q(?x, ?z) :- q(?x, ?y), p(?y, ?z) ." + facts
+    )
+    more.write_text("p(70, 0) . q(30, 71) .")
     killed = run("tests.spark.faulty", str(tmp_path))
     assert killed == {"rounds": 1, "write": 1, "worker": 1, "update": 1}
-    expected = embedded([data], "owl-rl")
+    expected = embedded([data], "none")
     assert stored(tmp_path / "rounds", 1) == expected
-    assert stored(tmp_path / "rounds") == embedded([data, more], "owl-rl")
+    assert stored(tmp_path / "rounds") == embedded([data, more], "none")
     for name in ("write", "worker"):
         assert stored(tmp_path / name) == expected
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from corollary.core.compile import TRIPLES, TYPES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine
-from corollary.core.ids import in_order, missing_in, together
+from corollary.core.ids import contains, in_order, missing_in, together
 from corollary.engines.spark.options import EngineOptions
 from corollary.engines.spark.packing import (
     ARROW,
@@ -414,6 +416,7 @@ class Base:
             probes = facts.only(list(predicates))
             known = [p for p in probes.predicates() if p in cached.fully_fetched]
             unknown = probes.without(known).difference(cached.probed).difference(cached.facts)
+            unknown = self._not_fetched(cached, unknown)
             if len(unknown):
                 requests.append((cached, run.tables_of(unknown)))
                 probed.append((cached, unknown))
@@ -424,13 +427,83 @@ class Base:
             members = members.union(facts.only(list(predicates)).intersection(cached.facts))
         return members
 
+    def _not_fetched(self, cached: CachedChunks, facts: Any) -> Any:
+        """Select the facts of which no id was looked up in its column."""
+        tables = {}
+        for predicate in facts.predicates():
+            rows = facts.rows(predicate)
+            known = np.zeros(len(rows), bool)
+            for column in range(rows.shape[1]):
+                ids = cached.fetched_ids.get((predicate, column))
+                if ids is not None:
+                    known |= contains(ids, rows[:, column])
+            if not known.all():
+                tables[predicate] = rows[~known]
+        return self.run.embedded.facts(tables)
+
     def _fetch(
         self, requests: Sequence[tuple[CachedChunks, Wanted]], limit: int | None = None
     ) -> None:
-        """Fetch tables of several chunks in one job and cache them on the driver."""
-        run = self.run
+        """Fetch tables of several chunks in one job and cache them on the driver.
+
+        Facts with the same subjects are likely to be needed next, so they are fetched too, if all
+        are few.
+        """
         if not requests:
             return
+        more, on_success = self._with_subjects(requests)
+        if on_success:
+            with suppress(TooManyFacts):
+                self._fetch_once(more, min(limit or self.run.small, self.run.small))
+                for action in on_success:
+                    action()
+                return
+        self._fetch_once(requests, limit)
+
+    def _with_subjects(
+        self, requests: Sequence[tuple[CachedChunks, Wanted]]
+    ) -> tuple[list[tuple[CachedChunks, Wanted]], list[Callable[[], None]]]:
+        """Extend look-ups of few subjects to all predicates of their chunks.
+
+        Return the requests, and what to do when they have succeeded: nothing if none is extended.
+        """
+        parts: list[Ids] = []
+        for _, wanted in requests:
+            for places in wanted.values():
+                if isinstance(places, np.ndarray):
+                    parts += [places[:, 0]] if places.shape[1] else []
+                elif places is not None:
+                    parts += [places[0]] if 0 in places else []
+        subjects = in_order(np.concatenate([np.empty(0, np.uint32), *parts]))
+        if not 0 < len(subjects) <= tuning.prefetched_subjects_limit:
+            return [], []
+        extended: list[tuple[CachedChunks, Wanted]] = []
+        on_success: list[Callable[[], None]] = []
+        shared: dict[bytes, Ids] = {}
+        for cached, wanted in requests:
+            if len(cached.keys) > tuning.prefetched_predicates_limit:
+                return [], []
+            merged = dict(wanted)
+            for predicate, key in cached.keys.items():
+                before = wanted.get(key)
+                if (
+                    predicate in cached.fully_fetched
+                    or not key[3]
+                    or (key in wanted and before is None)
+                ):
+                    continue
+                new = _unfetched(cached, predicate, {0: subjects}, shared)
+                others = dict(before) if isinstance(before, Mapping) else {}
+                if new or others:
+                    merged[key] = others | new
+                    on_success.append(partial(_mark_fetched, cached, predicate, new))
+            extended.append((cached, merged))
+        return extended, on_success
+
+    def _fetch_once(
+        self, requests: Sequence[tuple[CachedChunks, Wanted]], limit: int | None
+    ) -> None:
+        run = self.run
         # All tasks together send at most `_SHARES` times the limit, even if no key is skewed.
         share = None if limit is None else -(-_SHARES * limit // run.partitions)
         frames = [

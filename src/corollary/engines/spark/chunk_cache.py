@@ -33,7 +33,7 @@ from corollary.engines.spark.local import address
 from corollary.engines.spark.packing import ARROW, DERIVED, SCHEMA, Key, chunk_batches
 from corollary.engines.spark.task import merge_by_partition
 from corollary.engines.spark.tuning import tuning
-from corollary.engines.spark.write import write
+from corollary.engines.spark.write import write_all
 from corollary.errors import OperationFailed
 from corollary.lang.stratify import Predicate
 
@@ -76,9 +76,11 @@ def _write(
     about: Any,
 ) -> None:
     folder.mkdir(exist_ok=True)
+    frames = {}
     for number, cached in enumerate(new):
         cached.folder = f"{name}-{number}"
-        write(cached.frame, folder, cached.folder, compression="lz4")
+        frames[cached.folder] = cached.frame
+    write_all(frames, folder, compression="lz4")
     holders = {str(cached.folder): cached for found in parts.values() for cached, _ in found}
     described: dict[str, Any] = {
         "format": _FORMAT,

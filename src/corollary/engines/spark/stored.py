@@ -17,6 +17,7 @@ from corollary.engines.spark.tuning import tuning
 
 __all__ = ["DataFrame", "SparkSession"]
 
+_LISTED = 10_000  # ids that a query lists; more are joined, which takes another job
 TERM_COLUMNS = "id long, term string, hash long"
 
 
@@ -109,8 +110,8 @@ def texts_of(terms: DataFrame, ids: Sequence[int]) -> list[str]:
     """Look up the texts of terms, in the order of the ids."""
     if not ids:
         return []
-    if len(ids) <= 20:  # one call of Java for each
-        chosen = terms.where(f.col("id").isin([int(i) for i in ids]))
+    if len(ids) <= _LISTED:
+        chosen = terms.where(f"id IN ({', '.join(str(int(i)) for i in ids)})")
     else:
         wanted = pa.table({"id": pa.array(np.asarray(ids, np.int64))})
         chosen = terms.join(f.broadcast(terms.sparkSession.createDataFrame(wanted)), "id")

@@ -40,7 +40,7 @@ class SparkThresholds:
         1 << 20, "bytes", "of the sources of an update that the driver parses and encodes itself"
     )
     driver_texts_limit: int = threshold(
-        250_000, "terms", "that sources have, up to which the driver keeps all their texts"
+        500_000, "terms", "that sources have, up to which the driver keeps all their texts"
     )
     driver_literals_limit: int = threshold(100_000, "literals", "that the driver compares")
     lookup_keys_limit: int = threshold(
@@ -48,6 +48,12 @@ class SparkThresholds:
     )
     prefetched_facts_limit: int = threshold(
         1_000, "facts", "of a predicate that are fetched along with others"
+    )
+    prefetched_subjects_limit: int = threshold(
+        1_000, "subjects", "of a look-up whose facts of all predicates are fetched along"
+    )
+    prefetched_predicates_limit: int = threshold(
+        5_000, "predicates", "of chunks in which the facts of subjects are fetched along"
     )
     cached_chunks_facts_limit: int = threshold(
         1_000_000, "facts", "outside the chunks, above which no chunk cache is written"

@@ -7,8 +7,9 @@ share the folder with the driver cannot produce a version without facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,6 +66,56 @@ def read_files(session: SparkSession, files: Iterable[StorePath], schema: str) -
     return session.read.schema(schema).parquet(*local)
 
 
+def write_all(
+    frames: Mapping[str, DataFrame], folder: StorePath, *, compression: str = "zstd"
+) -> None:
+    """Write each frame into a new folder of `folder`, all by one job; see `write`."""
+    targets = {name: _created(folder, name) for name in frames}
+    try:
+        tasks = []
+        for name, frame in frames.items():
+            task = WriteParquet(_for_tasks(targets[name]), compression)
+            tasks.append(frame.mapInArrow(task, SCHEMA).withColumn("target", f.lit(name)))
+        rows = reduce(DataFrame.union, tasks).toArrow().to_pylist() if tasks else []
+        for name, target in targets.items():
+            columns = ("name", "rows", "bytes", "counts")
+            own = [[row[c] for c in columns] for row in rows if row["target"] == name]
+            reported = [WrittenFile.of(*row) for row in own]
+            compare(reported, target, None)
+            _tidy(target, reported)
+    except BaseException:
+        for target in targets.values():
+            _remove(target)
+        raise
+
+
+def _created(folder: StorePath, name: str) -> StorePath:
+    target = folder / name
+    try:
+        target.mkdir()
+    except OSError as error:
+        raise user_error(f"writing {folder.name}", str(error)) from None
+    return target
+
+
+def _for_tasks(target: StorePath) -> StorePath:
+    # Tasks have a different working directory.
+    return target.for_tasks() if isinstance(target, ObjectPath) else target.absolute()
+
+
+def _remove(target: StorePath) -> None:
+    with suppress(CorollaryError):  # the object store may be what has failed
+        remove_tree(target, ignore_errors=True)
+
+
+def _tidy(target: StorePath, reported: Sequence[WrittenFile]) -> None:
+    """Remove the files that a retried task has left."""
+    names = {file.name for file in reported}
+    for file in [*target.iterdir()]:
+        if file.name not in names:
+            file.unlink()
+
+
 def write(
     frame: DataFrame,
     folder: StorePath,
@@ -78,26 +129,16 @@ def write(
     The names of the files are relative to `folder`. If the write fails, or the files differ from
     the tasks' reports, the new folder is removed.
     """
-    target = folder / name
+    target = _created(folder, name)
     try:
-        target.mkdir()
-    except OSError as error:
-        raise user_error(f"writing {folder.name}", str(error)) from None
-    try:
-        # Tasks have a different working directory.
-        place = target.for_tasks() if isinstance(target, ObjectPath) else target.absolute()
-        task = WriteParquet(place, compression)
+        task = WriteParquet(_for_tasks(target), compression)
         found = frame.mapInArrow(task, SCHEMA).toArrow()
         reported = [WrittenFile.of(*row) for row in zip(*found.to_pydict().values(), strict=True)]
         compare(reported, target, rows)
     except BaseException:
-        with suppress(CorollaryError):  # the object store may be what has failed
-            remove_tree(target, ignore_errors=True)
+        _remove(target)
         raise
-    names = {file.name for file in reported}
-    for file in [*target.iterdir()]:
-        if file.name not in names:  # left by a retried task
-            file.unlink()
+    _tidy(target, reported)
     return [WrittenFile(f"{name}/{r.name}", r.rows, r.bytes, r.counts) for r in reported]
 
 
