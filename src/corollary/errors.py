@@ -170,6 +170,7 @@ CODES: dict[str, str] = {
     "E612": "address that cannot be listened on",
     "E613": "unknown path or method",
     "E614": "unexpected failure of the service",
+    "E615": "graph that does not exist",
 }
 
 

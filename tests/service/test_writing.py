@@ -94,10 +94,48 @@ def test_graph_store_protocol(writable: Server) -> None:
     assert "/tmp" not in found.text
     assert client.delete("/graph?default").status_code == 204
     assert client.head("/graph?default").status_code == 200
-    assert error_of(client.get("/graph?graph=urn:g")) == (400, "E561")
     assert error_of(client.get("/graph")) == (400, "E600")
     wrong = client.put("/graph?default", content=b"x", headers={"Content-Type": "image/png"})
     assert error_of(wrong) == (415, "E601")
+
+
+@pytest.mark.long
+def test_named_graphs(writable: Server) -> None:
+    client, turtle = writable.client, {"Content-Type": "text/turtle"}
+    one, two = ({"graph": f"urn:graph:{number}"} for number in (1, 2))
+    triples = {"Accept": "application/n-triples"}
+    text = "<#eve> <http://example.org/worksFor> <urn:lab> ."
+    assert client.put("/graph", params=one, content=text, headers=turtle).status_code == 201
+    assert client.post("/graph", params=one, content=text, headers=turtle).status_code == 204
+    # Relative IRIs are relative to the graph, not to a file of the service.
+    line = f"<urn:graph:1#eve> <{EX}worksFor> <urn:lab> .\n"
+    assert client.get("/graph", params=one, headers=triples).text == line
+    assert line not in client.get("/graph?default", headers=triples).text
+    made = client.post("/graph", content=text, headers=turtle)
+    assert made.status_code == 201
+    assert client.get("/graph", params={"graph": made.headers["location"]}).status_code == 200
+    # Rules read all graphs; what they derive is in none.
+    assert client.get("/facts", params={"pattern": "[<urn:graph:1#eve>, a, :Employee]"}).json()[
+        "count"
+    ]
+    ask = "ASK { ?x <http://example.org/worksFor> ?y }"
+    for graphs, expected in (
+        ({}, True),
+        ({"default-graph-uri": "urn:graph:1"}, True),
+        ({"default-graph-uri": "urn:graph:2"}, False),
+        ({"named-graph-uri": "urn:graph:1"}, False),
+    ):
+        found = client.get("/sparql", params={"query": ask} | graphs).json()
+        assert found["boolean"] is expected, graphs
+    where = "GRAPH <urn:graph:2> { ?x <urn:copy> ?y }"
+    update = f"INSERT {{ {where} }} WHERE {{ ?x <{EX}worksFor> ?y }}"
+    copied = {"update": update, "using-graph-uri": "urn:graph:1"}
+    changes = client.post("/sparql", data=copied).json()["changes"]
+    assert sum("urn:copy" in change["fact"] for change in changes) >= 1
+    assert client.get("/graph", params=two, headers=triples).text.count("\n") == 1
+    assert client.delete("/graph", params=one).status_code == 204
+    assert error_of(client.get("/graph", params=one)) == (404, "E615")
+    assert error_of(client.delete("/graph", params=one)) == (404, "E615")
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")

@@ -136,10 +136,11 @@ def walk(url: str, chromium: str, shots: str) -> None:
         page.get_by_role("button", name="Commit").click()
         expect(page.locator(".done")).to_contain_text("Committed as version 2")
 
+        # What was committed has declared a prefix.
         # History: the time line, the changes, a query at an older version, undo
         history = view(4, "History")
         history.get_by_role("button", name="2", exact=True).click()
-        expect(history.locator(".changes")).to_contain_text("Ann univ-bench:headOf")
+        expect(history.locator(".changes")).to_contain_text("Ann ub:headOf")
         shot("history")
         page.get_by_role("button", name="Undo").click()
         expect(history.locator(".done")).to_contain_text("Undone")
@@ -160,13 +161,13 @@ def walk(url: str, chromium: str, shots: str) -> None:
             text = f"{PREFIX} INSERT DATA {{ <{DEPARTMENT}/{name}> ub:worksFor <{DEPARTMENT}> }}"
             sent = context.request.post(url + "/sparql", form={"update": text})
             assert sent.ok, sent.text()
-            expect(page.locator(".commits")).to_contain_text(f"{name} a univ-bench:Employee")
+            expect(page.locator(".commits")).to_contain_text(f"{name} a ub:Employee")
         expect(live.locator("svg.bars .up").first).to_be_visible()
         shot("live")
 
         # Schema: the tree, the rules and facts of a class
         schema = view(6, "Schema")
-        page.locator(".tree").get_by_role("button", name="univ-bench:Faculty", exact=True).click()
+        page.locator(".tree").get_by_role("button", name="ub:Faculty", exact=True).click()
         expect(schema).to_contain_text("What is said about it")
         expect(schema.locator(".tree .badge.derived").first).to_be_visible()
         expect(schema.locator(".details .rule").first).to_be_visible()

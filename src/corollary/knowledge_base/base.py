@@ -429,7 +429,7 @@ class KnowledgeBase(TripleSurface):
         text = query_text(text)
         if is_pattern(text):
             return match(self.state, self.state.pattern(text), limit_rows)
-        chosen = dataset
+        chosen = None if dataset is None else dataset._replace(replaces=True)
         if chosen is None and default_graph != "union":
             from corollary.query.graphs import dataset_of
 

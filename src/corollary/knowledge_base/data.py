@@ -86,6 +86,7 @@ class InputOptions(TypedDict, total=False):
 
     on_error: OnError
     limit_input_bytes: int | None
+    base_iri: str | None  # of relative IRIs, instead of the address of the file
 
 
 class FileOptions(InputOptions, total=False):

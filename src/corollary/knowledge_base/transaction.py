@@ -43,6 +43,7 @@ from corollary.rdf.triples import Skipped
 if TYPE_CHECKING:
     from corollary.knowledge_base.persistence import Committed, StoreHandle
     from corollary.knowledge_base.preview import Preview
+    from corollary.query.graphs import Dataset
     from corollary.query.results import TripleTable
 
 LoadFrom = Literal["files", "web", "none"]
@@ -250,13 +251,15 @@ class Transaction:
         load: LoadFrom = "files",
         name: str = "<update>",
         default_graph: str = "union",
+        dataset: Dataset | None = None,
     ) -> None:
         """Execute a SPARQL 1.1 Update request; each operation sees the effects of earlier ones.
 
         Patterns match all triples, explicit and derived; templates change explicit ones. `load`
         says from where LOAD may read: `files` (of this machine), `web` (also http and https), or
         `none`. `default_graph` says what patterns outside of `GRAPH` match, as for
-        `KnowledgeBase.query`; templates outside of it always concern the default graph.
+        `KnowledgeBase.query`; templates outside of it always concern the default graph. `dataset`
+        stands for USING and USING NAMED, which the request then may not have.
         """
         from corollary.knowledge_base.updates import execute  # loads the parser
 
@@ -264,7 +267,7 @@ class Transaction:
         requests, staged = len(self._requests), self._staged_requests
         sizes = [len(tables) for _, tables in self._requests]
         try:
-            execute(self, text, load=load, name=name, default_graph=default_graph)
+            execute(self, text, load=load, name=name, default_graph=default_graph, dataset=dataset)
         except BaseException:  # none of its operations has an effect
             del self._requests[requests:]
             for (_, tables), size in zip(self._requests, sizes, strict=True):

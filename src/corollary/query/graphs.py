@@ -35,6 +35,7 @@ class Dataset(NamedTuple):
 
     default: tuple[IRI, ...] = (UNION,)
     named: tuple[IRI, ...] | None = None
+    replaces: bool = False  # FROM and FROM NAMED of a query
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def translate(
     form = cast(Form, algebra.name)
     plan = Plan(form, Clock(), number)
     t = Translation(plan, dialect, dictionary, parsed, graphs=graphs, has_unread=has_unread)
-    if algebra.dataset is not None:
+    if algebra.dataset is not None and not (dataset is not None and dataset.replaces):
         dataset = Dataset(*algebra.dataset)
     start(t, dataset or Dataset())
     try:

@@ -169,7 +169,7 @@ def _read_file(file: files.File, reading: Reading, *, is_known: bool) -> None:
 
             read_lines(stream, format_, reading, name, position=stream.position)
         else:
-            base = file.path.resolve().as_uri()
+            base = reading.base_iri or file.path.resolve().as_uri()
             read_document(stream, format_, reading, name, base=base, position=stream.position)
 
 

@@ -148,7 +148,8 @@ class ReadingOptions(TypedDict, total=False):
     A malformed statement is an error; with `on_error="skip"` it is counted and skipped. The blank
     nodes of a document are local to it, unless `keep_labels` identifies nodes with equal labels.
     `limit_input_bytes` bounds the bytes of each file after decompression. With `graphs`, the
-    statements of named graphs are kept apart; otherwise all graphs are merged.
+    statements of named graphs are kept apart; otherwise all graphs are merged. Relative IRIs of a
+    file are relative to `base_iri`, by default the address of the file.
     """
 
     on_error: OnError
@@ -156,6 +157,7 @@ class ReadingOptions(TypedDict, total=False):
     threads: int | None
     keep_labels: bool
     limit_input_bytes: int | None
+    base_iri: str | None
     graphs: bool
 
 
@@ -165,6 +167,7 @@ class Reading:
     def __init__(self, dictionary: Dictionary, **options: Unpack[ReadingOptions]) -> None:
         self.dictionary = dictionary
         self.limit = options.get("limit_input_bytes")
+        self.base_iri = options.get("base_iri")
         self.has_graphs = False  # whether the document may have named graphs
         self.keeps_graphs = options.get("graphs", False)
         self.keep_labels = options.get("keep_labels", False)

@@ -21,7 +21,18 @@ _CHANGES_SCHEMA = {
     "properties": {name: {"type": "string"} for name in CHANGES},
     "additionalProperties": False,
 }
-_DEFAULT = Parameter("default", "the default graph", required=True, choices=("",))
+_GRAPH = (
+    Parameter("default", "the default graph", choices=("",)),
+    Parameter("graph", "the IRI of a named graph", example="urn:example:graph"),
+)
+_DATASET = (
+    Parameter("default-graph-uri", "a graph of the default graph", "strings"),
+    Parameter("named-graph-uri", "a named graph", "strings"),
+)
+_USING = (
+    Parameter("using-graph-uri", "a graph of the default graph of an update", "strings"),
+    Parameter("using-named-graph-uri", "a named graph of an update", "strings"),
+)
 _FACT = Parameter(
     "fact",
     "a fact in the rule language, such as [:ann, a, :Person] or path(1, 2)",
@@ -210,7 +221,7 @@ OPERATIONS = (
         "/sparql",
         "answer a SPARQL query, or describe the service",
         sparql.get,
-        parameters=(sparql.OPTIONAL_QUERY, VERSION),
+        parameters=(sparql.OPTIONAL_QUERY, *_DATASET, VERSION),
         responses=sparql.ANSWER_TYPES,
         errors=(400, 404, 406, 413, 503),
     ),
@@ -219,7 +230,7 @@ OPERATIONS = (
         "/sparql",
         "answer a SPARQL query, or execute a SPARQL update",
         sparql.post,
-        parameters=(VERSION, MESSAGE),
+        parameters=(*_DATASET, *_USING, VERSION, MESSAGE),
         bodies={
             FORM: sparql.QUERY_FORM,
             sparql.QUERY_TYPE: _JSON_TEXT,
@@ -338,46 +349,48 @@ OPERATIONS = (
     Operation(
         "GET",
         "/graph",
-        "all triples of the default graph",
+        "the default graph with all derived triples, or a named graph",
         graph_store.get,
-        parameters=(_DEFAULT, VERSION),
+        parameters=(*_GRAPH, VERSION),
         responses=tuple(GRAPH_TYPES),
         errors=(400, 404, 406, 413, 503),
     ),
     Operation(
         "PUT",
         "/graph",
-        "replace the explicit triples of the default graph",
+        "replace the explicit triples of a graph",
         graph_store.put,
         role="write",
-        parameters=(_DEFAULT, MESSAGE),
+        parameters=(*_GRAPH, MESSAGE),
         bodies=graph_store.BODIES,
         responses=(),
         status=204,
+        creates=True,
         errors=(400, 409, 413, 415, 503),
     ),
     Operation(
         "POST",
         "/graph",
-        "add triples to the default graph",
+        "add triples to a graph; without a name, to a new one",
         graph_store.post,
         role="write",
-        parameters=(_DEFAULT, MESSAGE),
+        parameters=(*_GRAPH, MESSAGE),
         bodies=graph_store.BODIES,
         responses=(),
         status=204,
+        creates=True,
         errors=(400, 409, 413, 415, 503),
     ),
     Operation(
         "DELETE",
         "/graph",
-        "delete the explicit triples of the default graph",
+        "delete the explicit triples of a graph",
         graph_store.delete,
         role="write",
-        parameters=(_DEFAULT, MESSAGE),
+        parameters=(*_GRAPH, MESSAGE),
         responses=(),
         status=204,
-        errors=(400, 409, 503),
+        errors=(400, 404, 409, 503),
     ),
     Operation(
         "GET",

@@ -46,6 +46,7 @@ _STATUS = {
     "E607": 413,
     "E608": 429,
     "E609": 503,
+    "E615": 404,
 }
 # Where the hint of the library is about its parameters.
 _HINTS = {"E569": "send the triples: INSERT DATA, or PUT and POST of a document to /graph"}
@@ -123,6 +124,10 @@ class Exchange:
         """The fields of a form in the body."""
         return _parse_fields(await self.body())
 
+    def fields_of(self, *names: str) -> list[str]:
+        """The values of the fields of the query string that have one of these names."""
+        return [text for key, text in self.fields if key in names]
+
     def value(self, name: str, fields: list[tuple[str, str]] | None = None) -> Any:
         """A parameter of the operation, parsed and checked."""
         parameter = next(p for p in self.operation.parameters if p.name == name)
@@ -198,7 +203,9 @@ class Exchange:
         )
         service.seen(done["newest"])
         headers = {"Corollary-Version": str(done.pop("newest"))}
-        return Response(None, 204, headers) if status == 204 else json_response(done, 200, headers)
+        if status == 204:
+            return Response(None, 201 if done.get("created") else 204, headers)
+        return json_response(done, 200, headers)
 
     async def while_connected(self, work: Coroutine[Any, Any, R]) -> R:
         """Do some work until the client goes away."""

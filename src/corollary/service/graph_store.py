@@ -1,14 +1,15 @@
-"""The SPARQL 1.1 Graph Store Protocol for the default graph."""
+"""The SPARQL 1.1 Graph Store Protocol: graphs as documents, named by `?graph=` or `?default`."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from starlette.responses import Response
 
 from corollary.errors import InvalidInput
 from corollary.service.exchange import Exchange, unsupported_media
-from corollary.service.sparql import answer_response
+from corollary.service.sparql import answer_response, checked_iri, endpoint
 
 # The suffix of a file in each syntax, which tells the reader what it is.
 SUFFIXES = {
@@ -20,48 +21,58 @@ SUFFIXES = {
     "application/trig": ".trig",
     "application/n-quads": ".nq",
 }
+FORM_DATA = "multipart/form-data"  # several documents
 BODIES: dict[str, dict[str, Any]] = {media: {"type": "string"} for media in SUFFIXES}
 
 
-def refuse_named_graphs(exchange: Exchange) -> None:
-    """Fail unless the request is about the default graph."""
-    names = [name for name, _ in exchange.fields]
-    if "graph" in names:
-        raise InvalidInput(
-            "E561", "named graphs are not supported: all triples are in one graph", "use ?default"
-        )
-    if "default" not in names:
-        raise InvalidInput("E600", "the request names no graph", "use ?default")
-    exchange.value("default")
+def _target(exchange: Exchange) -> str | None:
+    """The graph that a request is about: an IRI, or None for the default graph."""
+    graph = exchange.value("graph")
+    is_default = exchange.value("default") is not None
+    if graph is not None and is_default:
+        raise InvalidInput("E600", "the request names two graphs", "use ?default or ?graph=IRI")
+    if graph is None and not is_default:
+        raise InvalidInput("E600", "the request names no graph", "use ?default or ?graph=IRI")
+    return None if graph is None else checked_iri(graph)
 
 
 async def get(exchange: Exchange) -> Response:
-    """All triples of the default graph, explicit and derived."""
-    refuse_named_graphs(exchange)
-    version = exchange.value("version")
-    return answer_response(await exchange.run("graph", accept=exchange.accept, version=version))
+    """The triples of a named graph, or of the default graph with all derived triples."""
+    graph, version = _target(exchange), exchange.value("version")
+    found = await exchange.run("graph", accept=exchange.accept, version=version, graph=graph)
+    return answer_response(found)
 
 
 async def put(exchange: Exchange) -> Response:
-    """Replace the explicit triples by those of a document."""
-    return await _put(exchange, replaces=True)
+    """Replace the explicit triples of a graph by those of a document."""
+    return await _put(exchange, _target(exchange), replaces=True)
 
 
 async def post(exchange: Exchange) -> Response:
-    """Add the triples of a document."""
-    return await _put(exchange, replaces=False)
+    """Add the triples of a document to a graph; without a name, to a new one."""
+    if exchange.fields_of("graph", "default"):
+        return await _put(exchange, _target(exchange), replaces=False)
+    name = f"urn:uuid:{uuid.uuid4()}"
+    response = await _put(exchange, name, replaces=False)
+    response.headers["Location"] = name
+    return response
 
 
 async def delete(exchange: Exchange) -> Response:
-    """Delete all explicit triples."""
-    refuse_named_graphs(exchange)
-    return await exchange.commit("put_graph", 204, data=b"", suffix=".nt", replaces=True)
+    """Delete all statements of a graph."""
+    arguments = {"content_type": "", "data": b"", "graph": _target(exchange)}
+    return await exchange.commit("put_graph", 204, replaces=True, exists=True, **arguments)
 
 
-async def _put(exchange: Exchange, *, replaces: bool) -> Response:
-    refuse_named_graphs(exchange)
-    suffix = SUFFIXES.get(exchange.media_type)
-    if suffix is None:
-        raise unsupported_media(exchange.media_type, tuple(SUFFIXES))
-    data = await exchange.body()
-    return await exchange.commit("put_graph", 204, data=data, suffix=suffix, replaces=replaces)
+async def _put(exchange: Exchange, graph: str | None, *, replaces: bool) -> Response:
+    if exchange.media_type not in (*SUFFIXES, FORM_DATA):
+        raise unsupported_media(exchange.media_type, (*SUFFIXES, FORM_DATA))
+    return await exchange.commit(
+        "put_graph",
+        204,
+        content_type=exchange.headers["content-type"],
+        data=await exchange.body(),
+        graph=graph,
+        base=endpoint(exchange),
+        replaces=replaces,
+    )

@@ -6,12 +6,14 @@ an `Answer`; mistakes are errors with codes.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from corollary.core.graphs import DEFAULT, DERIVED
 from corollary.core.terms import text_of
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
@@ -20,10 +22,12 @@ from corollary.knowledge_base.patterns import is_pattern, read_pattern
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import matched
 from corollary.lang.syntax import IRI, TRIPLE, TRIPLES_NAME, Atom, Constant, Rule, Variable
+from corollary.query.graphs import Dataset
 from corollary.query.results import Solutions, TripleTable
 from corollary.service.maintained import Change, View, listed, pattern_of, rows_of
 from corollary.service.negotiation import choose, content_type, written
 from corollary.service.settings import Limits
+from corollary.service.sparql import Graphs
 from corollary.service.words import in_words
 from corollary.store import Store
 from corollary.store.places import Place, store_path
@@ -33,6 +37,7 @@ _KEPT_RESULTS = 16
 _VERSIONS_AT_ONCE = 100  # of a change feed
 _KEPT_VIEWS = 256
 _MOST_DECODED = 200_000  # changes that views are brought up to date by
+_RELATIVE = re.compile(r"<(?![A-Za-z][A-Za-z0-9+.-]*:)[^<>\s\"{}|^`\\]*>")  # an IRI
 _TOO_MANY_ROWS = "E607"
 
 Json = dict[str, Any]
@@ -120,13 +125,37 @@ class Session:
 # -- queries ---------------------------------------------------------------------------------------
 
 
-def query(session: Session, text: str, accept: str, version: int | None = None) -> Answer:
+def query(
+    session: Session,
+    text: str,
+    accept: str,
+    version: int | None = None,
+    graphs: Graphs | None = None,
+    base: str = "",
+) -> Answer:
     """Answer a query in a format that the client accepts."""
-    kb = session.at(version)
+    kb, text = session.at(version), based(text, base)
     media, format_ = choose(_form(kb, text), accept)
-    answer = kb.query(text, limit_rows=session.limits.rows)
+    answer = kb.query(text, limit_rows=session.limits.rows, dataset=dataset_of(graphs))
     body = written(answer, format_, kb.prefixes)
     return Answer(body, content_type(media), kb.version)
+
+
+def based(text: str, base: str) -> str:
+    """Add the base of relative IRIs, on the first line: places of errors have the same line.
+
+    >>> based("ASK { <s> ?p ?o }", "http://localhost/sparql")
+    'BASE <http://localhost/sparql> ASK { <s> ?p ?o }'
+    """
+    return f"BASE <{base}> {text}" if base and _RELATIVE.search(text) else text
+
+
+def dataset_of(graphs: Graphs | None) -> Dataset | None:
+    """The dataset of the graphs that a request names."""
+    if graphs is None:
+        return None
+    default, named = (tuple(map(IRI, names)) for names in graphs)
+    return Dataset(default, named)
 
 
 def _form(kb: KnowledgeBase, text: str) -> str:
@@ -198,13 +227,30 @@ def _decoded(session: Session, since: int, until: int) -> list[tuple[int, list[C
     return found
 
 
-def graph(session: Session, accept: str, version: int | None = None) -> Answer:
-    """All triples of the default graph, explicit and derived."""
+def graph(
+    session: Session, accept: str, version: int | None = None, graph: str | None = None
+) -> Answer:
+    """The triples of the default graph and all derived ones, or those of a named graph."""
     media, format_ = choose("CONSTRUCT", accept)
     kb = session.at(version)
-    found = kb.query("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", limit_rows=session.limits.rows)
+    if graph is not None:
+        require_graph(kb, graph)
+    dataset = Dataset((DEFAULT, DERIVED) if graph is None else (IRI(graph),), ())
+    text = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
+    found = kb.query(text, limit_rows=session.limits.rows, dataset=dataset)
     assert isinstance(found, TripleTable), "CONSTRUCT returns triples"
     return Answer(written(found, format_, kb.prefixes), content_type(media), kb.version)
+
+
+def require_graph(kb: KnowledgeBase, graph: str) -> None:
+    """Fail unless a graph has a statement."""
+    if not has_graph(kb, graph):
+        raise InvalidInput("E615", "there is no such graph", "a graph exists while it has triples")
+
+
+def has_graph(kb: KnowledgeBase, graph: str) -> bool:
+    """Whether a graph has a statement."""
+    return bool(kb.query("ASK { ?s ?p ?o }", dataset=Dataset((IRI(graph),), ())))
 
 
 def facts(session: Session, pattern: str, limit: int, version: int | None = None) -> Json:

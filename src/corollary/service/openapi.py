@@ -105,6 +105,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
         if content
         else {"description": "Done."}
     }
+    if operation.creates:
+        found["201"] = {"description": "A graph was created."}
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     common = COMMON_ERRORS if operation.role is not None else (400, 403, 500, 503)
     for status in sorted({*operation.errors, *common}):

@@ -22,7 +22,7 @@ class Parameter:
 
     name: str
     meaning: str
-    kind: str = "string"  # or integer
+    kind: str = "string"  # or integer; or strings: it may be given several times
     required: bool = False
     default: int | None = None
     most: int | None = None  # of an integer
@@ -67,6 +67,8 @@ class Parameter:
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the parameter."""
+        if self.kind == "strings":
+            return {"type": "array", "items": {"type": "string"}}
         schema: dict[str, Any] = {"type": self.kind}
         if self.kind == "integer":
             schema |= {"minimum": 0, "maximum": 2**53 if self.most is None else self.most}
@@ -93,6 +95,7 @@ class Operation:
     body_required: bool = True
     responses: tuple[str, ...] = ("application/json",)  # media types of status 200
     status: int = 200
+    creates: bool = False  # whether it may also answer 201
     errors: tuple[int, ...] = (400, 503)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -42,6 +43,9 @@ _RESULT_FORMATS = (
 )
 
 Fields = list[tuple[str, str]]
+Graphs = tuple[tuple[str, ...], tuple[str, ...]]  # the default graph is their union; named ones
+
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f\ud800-\udfff]*")
 
 
 def answer_response(answer: Answer) -> Response:
@@ -80,25 +84,48 @@ async def post(exchange: Exchange) -> Response:
 async def _answer(exchange: Exchange, fields: Fields, text: str | None = None) -> Response:
     if text is None:
         text = exchange.parsed(QUERY, fields)
-    _refuse_datasets(fields, "default-graph-uri", "named-graph-uri")
-    version = exchange.parsed(VERSION, fields)
-    found = await exchange.run("query", text=text, accept=exchange.accept, version=version)
+    found = await exchange.run(
+        "query",
+        text=text,
+        accept=exchange.accept,
+        version=exchange.parsed(VERSION, fields),
+        graphs=_dataset(fields, "default-graph-uri", "named-graph-uri"),
+        base=endpoint(exchange),
+    )
     return answer_response(found)
 
 
 async def _update(exchange: Exchange, fields: Fields, text: str) -> Response:
     exchange.require("write")
-    _refuse_datasets(fields, "using-graph-uri", "using-named-graph-uri")
-    return await exchange.commit("update", text=text)
+    graphs = _dataset(fields, "using-graph-uri", "using-named-graph-uri")
+    return await exchange.commit("update", text=text, graphs=graphs, base=endpoint(exchange))
 
 
-def _refuse_datasets(fields: Fields, *names: str) -> None:
-    if any(name in names for name, _ in fields):
-        raise InvalidInput(
-            "E561",
-            "named graphs are not supported: all triples are in one graph",
-            f"leave out {' and '.join(names)}",
-        )
+def _dataset(fields: Fields, default: str, named: str) -> Graphs | None:
+    """The graphs that a request names; they replace those of FROM or USING."""
+    graphs = tuple(
+        tuple(checked_iri(text) for key, text in fields if key == name) for name in (default, named)
+    )
+    return (graphs[0], graphs[1]) if any(graphs) else None
+
+
+def checked_iri(text: str) -> str:
+    """An absolute IRI.
+
+    >>> checked_iri("http://example.org/g")
+    'http://example.org/g'
+    """
+    if _IRI.fullmatch(text) is None:
+        raise InvalidInput("E600", "the name of a graph must be an absolute IRI")
+    return text
+
+
+def endpoint(exchange: Exchange) -> str:
+    """The address of the endpoint, which relative IRIs are relative to."""
+    found = f"http://{exchange.headers.get('host', '')}/sparql"
+    if any(character in found for character in '<>"{}|^`\\ '):
+        raise InvalidInput("E600", "malformed name of a host")
+    return found
 
 
 def describe(exchange: Exchange) -> Response:
@@ -106,10 +133,7 @@ def describe(exchange: Exchange) -> Response:
     media = accepted(exchange.accept, [*GRAPH_TYPES])
     if media is None or GRAPH_TYPES[media] not in ("ttl", "nt", "rdf", "jsonld"):
         media = "text/turtle"
-    endpoint = f"http://{exchange.headers.get('host', '')}/sparql"
-    if any(character in endpoint for character in '<>"{}|^`\\ '):
-        raise InvalidInput("E600", "malformed name of a host")
-    data = converted(description(endpoint).encode(), GRAPH_TYPES[media], {"sd": _SD})
+    data = converted(description(endpoint(exchange)).encode(), GRAPH_TYPES[media], {"sd": _SD})
     return Response(data, 200, {"Content-Type": content_type(media), "Vary": "Accept"})
 
 

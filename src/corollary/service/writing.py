@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from email.parser import BytesParser
+from email.policy import HTTP
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from corollary.errors import CorollaryError
+from corollary.errors import CorollaryError, InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.transaction import Transaction, TransactionChanges
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import Atom
-from corollary.service.jobs import JOBS, Json, Session, change_json, described
+from corollary.lang.syntax import IRI, Atom
+from corollary.service.exchange import unsupported_media
+from corollary.service.graph_store import FORM_DATA, SUFFIXES
+from corollary.service.jobs import (
+    JOBS,
+    Json,
+    Session,
+    based,
+    change_json,
+    dataset_of,
+    described,
+    has_graph,
+    require_graph,
+)
+from corollary.service.sparql import Graphs
 
 _SHOWN = 1000  # changes in an answer
 
 Work = Callable[[Transaction], None]
 
 
-def update(session: Session, text: str, message: str = "") -> Json:
+def update(
+    session: Session, text: str, graphs: Graphs | None = None, base: str = "", message: str = ""
+) -> Json:
     """Execute a SPARQL update. LOAD is refused: it would read files and addresses."""
-    return _commit(session, lambda tx: tx.update(text, load="none"), message)
+    dataset, text = dataset_of(graphs), based(text, base)
+    return _commit(session, lambda tx: tx.update(text, load="none", dataset=dataset), message)
 
 
 def transact(session: Session, changes: Mapping[str, str], message: str = "") -> Json:
@@ -31,27 +49,71 @@ def transact(session: Session, changes: Mapping[str, str], message: str = "") ->
 
 
 def put_graph(
-    session: Session, data: bytes, suffix: str, *, replaces: bool, message: str = ""
+    session: Session,
+    content_type: str,
+    data: bytes,
+    graph: str | None,
+    *,
+    replaces: bool,
+    exists: bool = False,
+    base: str = "",
+    message: str = "",
 ) -> Json:
-    """Add the triples of a document, or replace all explicit triples by them."""
+    """Add the triples of documents to a graph, or replace all of its explicit triples by them.
+
+    A graph that `exists` must have triples.
+    """
+    found = list(documents(content_type, data))
+    name = None if graph is None else IRI(graph)
+    kb = session.at()
+    if exists and graph is not None:
+        require_graph(kb, graph)
+    creates = graph is not None and not has_graph(kb, graph)
 
     def work(tx: Transaction) -> None:
         if replaces:
-            tx.update("CLEAR DEFAULT", load="none")
-        if data:
+            tx.clear_graph(name)
+        for suffix, text in found:
             # Files are read with guards against hostile documents, and rename blank nodes.
             with tempfile.NamedTemporaryFile(prefix="corollary-", suffix=suffix) as file:
-                file.write(data)
+                file.write(text)
                 file.flush()
-                tx.load(Path(file.name))
+                tx.load(Path(file.name), graph=name, base_iri=graph or base or None)
 
     try:
-        return _commit(session, work, message)
+        return _commit(session, work, message) | {"created": creates}
     except CorollaryError as error:
         if error.file is not None:  # a name that means nothing to the client
             error.message = error.message.replace(error.file, "the document")
             error.file = None
         raise
+
+
+def documents(content_type: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The documents in a body, each with the suffix of its syntax.
+
+    >>> [*documents("text/turtle; charset=utf-8", b"<a> <b> <c> .")]
+    [('.ttl', b'<a> <b> <c> .')]
+    """
+    media = content_type.partition(";")[0].strip().lower()
+    if media != FORM_DATA:
+        if data:
+            yield SUFFIXES[media], data
+        return
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    try:
+        parsed = BytesParser(policy=HTTP).parsebytes(head + data)
+        parts = [*parsed.iter_parts()] if parsed.is_multipart() else []
+    except (RecursionError, ValueError):
+        parts = []
+    if not parts:
+        raise InvalidInput("E600", "the body of the request is not multipart/form-data")
+    for part in parts:
+        suffix = SUFFIXES.get(part.get_content_type())
+        content = part.get_payload(decode=True)
+        if suffix is None or not isinstance(content, bytes):
+            raise unsupported_media(part.get_content_type(), tuple(SUFFIXES))
+        yield suffix, content
 
 
 def preview(session: Session, changes: Mapping[str, str]) -> Json:
