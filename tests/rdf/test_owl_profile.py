@@ -201,6 +201,10 @@ def test_text_is_functional_syntax() -> None:
     )
     assert one.axiom == "SubClassOf(:C ObjectMinCardinality(3 :p :B))"
     assert one.to_json()["construct"] == "ObjectMinCardinality"
+    facets = "([ xsd:minInclusive 5 ] [ xsd:maxExclusive 10 ])"
+    [one] = found(f":d rdfs:range [ owl:onDatatype xsd:int ; owl:withRestrictions {facets} ] .")
+    restricted = "DatatypeRestriction(xsd:int xsd:minInclusive 5 xsd:maxExclusive 10)"
+    assert one.axiom == f"DataPropertyRange(:d {restricted})"
 
 
 def test_malformed_triples_end() -> None:

@@ -10,10 +10,10 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from numbers import Integral
 from pathlib import Path
+from types import CodeType
 from typing import Any, TypeVar, cast
 
 from corollary.errors import InvalidInput
@@ -35,9 +35,9 @@ class Guard:
     """Lets one thread at a time use a knowledge base, until it is closed.
 
     >>> guard = Guard()
-    >>> with guard.held():
+    >>> with guard:
     ...     guard.closed = True
-    >>> with guard.held():
+    >>> with guard:
     ...     pass
     Traceback (most recent call last):
     ...
@@ -49,16 +49,18 @@ class Guard:
         self.closed = False
         self._lock, self._process = threading.RLock(), os.getpid()
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Wait for other threads, and refuse a closed knowledge base."""
         if self._process != os.getpid():  # a fork has only one of the threads
             self._lock, self._process = threading.RLock(), os.getpid()
-        with self._lock:
-            if self.closed:
-                hint = "open its store again: KnowledgeBase.open(path)"
-                raise InvalidInput("E347", "the knowledge base is closed", hint)
-            yield
+        self._lock.acquire()
+        if self.closed:
+            self._lock.release()
+            hint = "open its store again: KnowledgeBase.open(path)"
+            raise InvalidInput("E347", "the knowledge base is closed", hint)
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
 
 
 def checked(function: F) -> F:
@@ -109,8 +111,9 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        with self.state.guard.held():
-            _check(method, plain, (self, *arguments), options)
+        with self.state.guard:
+            if plain:
+                _check(method, plain, (self, *arguments), options)
             return method(self, *arguments, **options)
 
     return call
@@ -133,17 +136,22 @@ def _check(
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> None:
-    code = inspect.unwrap(function).__code__
-    names = code.co_varnames[: code.co_argcount]
-    for name, value in [*zip(names, arguments, strict=False), *options.items()]:
+    for name, value in [*zip(_names(function), arguments, strict=False), *options.items()]:
         kinds = plain.get(name)
-        if kinds is not None and not _fits(value, kinds):
+        if kinds is not None and type(value).__name__ != kinds and not _fits(value, kinds):
             expected = " or ".join(_NAMES[kind] for kind in kinds.split(" | ") if kind in _NAMES)
             raise InvalidInput(
                 "E345",
                 f"expected {expected} as '{name}' of {function.__name__},"
                 f" found a value of type {type(value).__name__}",
             )
+
+
+@functools.cache
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the arguments that may be given by position."""
+    code: CodeType = inspect.unwrap(function).__code__
+    return code.co_varnames[: code.co_argcount]
 
 
 def _fits(value: object, kinds: str) -> bool:

@@ -183,7 +183,7 @@ def close(state: KnowledgeState) -> None:
     """
     if state.guard.closed:
         return
-    with state.guard.held():
+    with state.guard:
         state.guard.closed = True
         state.queries = None
         empty = state.engine.facts({})

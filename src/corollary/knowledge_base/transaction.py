@@ -378,7 +378,7 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with self.state.guard.held():
+        with self.state.guard:
             self._open = False
             try:
                 if kind is None and not self._is_over:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from corollary.core.dictionary import Dictionary
+from corollary.core.log import LOGGER
 from corollary.core.proof import Proof
 from corollary.core.readable import without_auxiliary
 from corollary.core.tables import decode, encode
@@ -134,6 +135,9 @@ def unsatisfiable(state: KnowledgeState) -> list[Unsatisfiable]:
     if trial.interacts(base):
         involved = trial.involved(base) or suspects
         found = {}
+        if len(involved) > _ALONE:
+            left = len(involved) - _ALONE
+            LOGGER.warning("%s classes and properties were not tried for members", f"{left:,}")
         for suspect in involved[:_ALONE]:
             alone = _Trial(program, facts, [suspect])
             if alone.new_violations(base):

@@ -521,11 +521,17 @@ class _Ontology:
                 return self._constructed(construct, value, depth)
         datatype = node.first(OWL + "onDatatype")
         if datatype is not None:
-            return f"DatatypeRestriction({self._term(datatype)} …)"
+            facets = self._facets(node.first(OWL + "withRestrictions"))
+            return f"DatatypeRestriction({' '.join((self._term(datatype), *facets))})"
         other = node.first(OWL + "datatypeComplementOf")
         if other is not None:
             return f"DataComplementOf({self._class(other, depth + 1)})"
         return self._restriction(node, depth) or self._term(expression)
+
+    def _facets(self, head: Constant | None) -> Iterator[str]:
+        for facet in () if head is None else self._list(head):
+            for name, values in self._nodes.get(facet, _Node()).values.items():
+                yield from (f"{self._term(IRI(name))} {self._term(value)}" for value in values)
 
     def _restriction(self, node: _Node, depth: int) -> str | None:
         kind = self._restriction_kind(node)
