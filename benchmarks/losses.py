@@ -94,7 +94,40 @@ def _modules(name: str, rows: Sequence[Row]) -> Iterator[Loss]:
     for row in rows:
         if row.get("algorithm") == "auto" and row["modules"] and "small_deletion" in row:
             scratch, update = row["materialization"], row["small_deletion"]
-            yield Loss(name, f"{row['case']}, 100 deleted", "materialization", scratch, update)
+            yield Loss(name, f"{row['case']}, a small deletion", "materialization", scratch, update)
+
+
+def _first_second(name: str, rows: Sequence[Row]) -> Iterator[Loss]:
+    """Commands on small data, against the same work by other systems."""
+    for state in ("cold", "warm"):
+        key = f"{state}_cpu_seconds"
+        yield from _against_systems(name, rows, ("case",), key, state)
+
+
+def _streams(name: str, rows: Sequence[Row]) -> Iterator[Loss]:
+    """All commits of a stream, against systems with a correct state or rules of their own."""
+    right = [row for row in rows if row.get("correct") is not False]
+    yield from _against_systems(name, right, ("stream", "scale"), "total_seconds", "all commits")
+
+
+def _against_systems(
+    name: str, rows: Sequence[Row], keys: Sequence[str], seconds: str, state: str
+) -> Iterator[Loss]:
+    """Rows that agree in some keys, and differ in the system."""
+
+    def case(row: Row) -> tuple[object, ...]:
+        return tuple(row.get(key) for key in keys)
+
+    ours = {case(row): row[seconds] for row in rows if _is_ours(row) and seconds in row}
+    for row in rows:
+        own = ours.get(case(row))
+        if not str(row.get("system")).startswith("corollary") and seconds in row and own:
+            title = ", ".join(str(part) for part in (*case(row), state))
+            yield Loss(name, title, str(row["system"]), row[seconds], own)
+
+
+def _is_ours(row: Row) -> bool:
+    return row.get("system") == "corollary"
 
 
 def _against_engines(name: str, rows: Sequence[Row]) -> Iterator[Loss]:
@@ -125,4 +158,6 @@ _LOSSES = {
     "growing": _deletions,
     "proofs": _deletions,
     "modular": _modules,
+    "first-second": _first_second,
+    "evolve": _streams,
 }

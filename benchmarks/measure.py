@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -27,6 +29,28 @@ def timed(action: Callable[[], T]) -> tuple[T, Time]:
     wall, cpu = time.perf_counter(), time.process_time()
     result = action()
     return result, Time(time.perf_counter() - wall, time.process_time() - cpu)
+
+
+@contextmanager
+def limited(seconds: float, step: str) -> Iterator[None]:
+    """Stop a step of a case after some time; compiled code is interrupted when it returns.
+
+    >>> with limited(0.01, "a sleep"):
+    ...     time.sleep(5)
+    Traceback (most recent call last):
+    TimeoutError: a sleep: stopped after 0.01 s
+    """
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"{step}: stopped after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def least(times: Iterable[Time]) -> Time:

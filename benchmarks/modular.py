@@ -24,7 +24,7 @@ from benchmarks import graphs, lubm_one
 from benchmarks.generated import generated
 from benchmarks.isolate import isolated
 from benchmarks.maintaining import Agreement, Maintained, Tables, recorded_algorithms, sample
-from benchmarks.measure import forget_peak, least, peak_bytes, timed
+from benchmarks.measure import forget_peak, least, limited, peak_bytes, timed
 from benchmarks.plots import Plot
 from benchmarks.report import Benchmark, Options, Row
 from benchmarks.views import Column, View
@@ -55,6 +55,8 @@ OUTSIDE = {
 }
 COLUMNS = ("materialization", "small_deletion", "small_insertion", "large_deletion")
 SMALL = 1000
+_SHORT = 5.0  # seconds of a closure that is repeated
+_STEPS = 12  # closures and updates of a case, each with its limit
 # The algorithm, whether with modules, and whether with a recursive rule outside of them.
 WAYS = (
     ("dred-c", True, False),
@@ -77,7 +79,8 @@ def run(options: Options) -> Iterator[Row]:
                 row["way"] = f"{algorithm} {way}{', one rule more' if outside else ''}"
                 found = isolated(
                     measured,
-                    timeout=options.timeout,
+                    timeout=_STEPS * options.timeout,
+                    seconds=options.timeout,
                     name=case,
                     algorithm=algorithm,
                     modules=modules,
@@ -123,16 +126,22 @@ def measured(
     scale: float,
     repeat: int,
     data: str,
+    seconds: float,
 ) -> Row:
-    """Seconds of materialization, and medians of updates without the first of each."""
+    """Seconds of materialization, and medians of updates without the first of each.
+
+    Each closure and each update has a limit of its own: `seconds`.
+    """
     if name == "LUBM-LE" and (reason := lubm_one.missing(Path(data))) is not None:
         return {"skipped": reason}
     dictionary = Dictionary()
     program, tables = loaded(name, scale, Path(data), dictionary)
     if outside:
         program = Program.of([*program.rules, *Program.parse(OUTSIDE[name]).rules], program.facts)
-    Maintained(program, tables, algorithm, modules=modules, dictionary=dictionary)  # compiles
-    kept = Maintained(program, tables, algorithm, modules=modules, dictionary=dictionary)
+    with limited(seconds, "materialization"):
+        kept = Maintained(program, tables, algorithm, modules=modules, dictionary=dictionary)
+    if kept.seconds < _SHORT:  # again, without compilation
+        kept = Maintained(program, tables, algorithm, modules=modules, dictionary=dictionary)
     before, digest = len(kept.maintainer.facts), kept.digest()
     rng = np.random.default_rng(0)
     number = min(SMALL, sum(map(len, tables.values())) // 10)
@@ -140,10 +149,13 @@ def measured(
     with recorded_algorithms() as runs:
         for _ in range(repeat + 1):
             some = sample(rng, tables, number)
-            deletions.append(kept.delete(some)[0])
-            insertions.append(kept.insert(some)[0])
+            with limited(seconds, "small deletion"):
+                deletions.append(kept.delete(some)[0])
+            with limited(seconds, "small insertion"):
+                insertions.append(kept.insert(some)[0])
         quarter = sample(rng, tables, sum(map(len, tables.values())) // 4)
-        large, changes = kept.delete(quarter)
+        with limited(seconds, "large deletion"):
+            large, changes = kept.delete(quarter)
     after = kept.digest()
     correct = after == kept.scratch_digest()
     kept.insert(quarter)

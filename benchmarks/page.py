@@ -22,6 +22,7 @@ LOSSES = ROOT / "docs" / "where-we-lose.md"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 _MARKS = re.compile(r"(<!-- results: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _LOSSES = re.compile(r"(<!-- losses -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_COMMITS = re.compile(r"(<!-- commits -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _BUSY = 0.7  # load before a run above which other work disturbed it
 
 
@@ -43,6 +44,7 @@ def main() -> int:
 def page(text: str) -> str:
     """Replace the results and the losses between the markers of a page, and its figures."""
     text = _MARKS.sub(lambda found: found[1] + section(found[2]) + found[4], text)
+    text = _COMMITS.sub(lambda found: f"{found[1]}\n{commits()}\n\n{found[3]}", text)
     if not _LOSSES.search(text) and "<!--= " not in text:
         return text
     reports = {name: report["rows"] for name in BENCHMARKS if (report := saved(name))}
@@ -58,6 +60,22 @@ def section(name: str) -> str:
     if found is None or name not in BENCHMARKS:
         return f"\nNot measured yet: `corollary bench {name} --save` fills in this part.\n\n"
     return "\n" + "\n\n".join(_parts(BENCHMARKS[name], found)) + "\n\n"
+
+
+def commits() -> str:
+    """Which benchmarks were saved at which commit, and whether other work ran."""
+    found: dict[str, list[str]] = {}
+    for name in BENCHMARKS:
+        if (report := saved(name)) is not None:
+            busy = report.get("load", 0) > _BUSY
+            mark = " (other work ran)" if busy else ""
+            found.setdefault((report["commit"] or "unknown")[:10], []).append(f"{name}{mark}")
+    unsaved = [name for name in BENCHMARKS if saved(name) is None]
+    if unsaved:
+        found["not measured yet"] = unsaved
+    lines = ["| commit | results |", "| --- | --- |"]
+    lines += [f"| {commit} | {', '.join(names)} |" for commit, names in found.items()]
+    return "\n".join(lines)
 
 
 def saved(name: str) -> dict[str, Any] | None:

@@ -68,6 +68,7 @@ class Plot:
     factor: float = 1
     x_unit: str = ""
     new: bool = False  # saved results may be older
+    estimated: str = ""  # rows with this key are estimates: their bars are hatched
 
     def curves(self, rows: Sequence[Row]) -> dict[str, list[tuple[Any, float]]]:
         """The points of each series.
@@ -86,6 +87,21 @@ class Plot:
                     label = ", ".join(filter(None, (written(series), name)))
                     found.setdefault(label, []).append((x, float(row[key]) * self.factor))
         return found
+
+    def estimates(self, rows: Sequence[Row]) -> set[tuple[str, Any]]:
+        """The series and x of estimated values.
+
+        >>> plot = Plot("times", "size", "seconds", "engine", estimated="scaled_from")
+        >>> plot.estimates([{"size": 1, "seconds": 2.0, "engine": "a", "scaled_from": 0.1}])
+        {('a', 1)}
+        """
+        if not self.estimated:
+            return set()
+        return {
+            (written(_value(row, self.series)), _value(row, self.x))
+            for row in rows
+            if row.get(self.estimated) is not None and matches(row, self.where)
+        }
 
 
 def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
@@ -110,7 +126,11 @@ def draw(plots: Sequence[Plot], rows: Sequence[Row], path: Path) -> bool:
         layout=ConstrainedLayoutEngine(hspace=0.06),
     )
     for (plot, curves), axis in zip(panels, axes[:, 0], strict=True):
-        (_lines if _is_lines(plot, curves) else _bars)(axis, plot, curves, _colors(list(curves)))
+        colors = _colors(list(curves))
+        if _is_lines(plot, curves):
+            _lines(axis, plot, curves, colors)
+        else:
+            _bars(axis, plot, curves, colors, plot.estimates(rows))
         axis.set_title(plot.title, fontsize=10, loc="left", pad=8)
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
@@ -202,7 +222,11 @@ def _lines(
 
 
 def _bars(
-    axis: Any, plot: Plot, curves: dict[str, list[tuple[Any, float]]], colors: dict[str, str]
+    axis: Any,
+    plot: Plot,
+    curves: dict[str, list[tuple[Any, float]]],
+    colors: dict[str, str],
+    estimates: set[tuple[str, Any]],
 ) -> None:
     groups: dict[Any, list[tuple[str, float]]] = {}
     for name, points in curves.items():
@@ -210,12 +234,16 @@ def _bars(
             groups.setdefault(x, []).append((name, y))
     values = [y for points in curves.values() for _, y in points]
     at, ticks = 0.0, []
-    for bars in groups.values():  # one below the other, as many as there are
+    for x, bars in groups.items():  # one below the other, as many as there are
         ticks.append(at + (len(bars) - 1) / 2)
         for name, y in bars:
-            drawn = axis.barh(at, y, 0.9, label=name, color=colors[name])
+            style = {"color": colors[name]}
+            if (name, x) in estimates:
+                style = {"facecolor": "white", "edgecolor": colors[name], "hatch": "////"}
+            drawn = axis.barh(at, y, 0.9, label=name, **style)
             if len(values) <= _MANY:
-                axis.bar_label(drawn, [written(y)], fontsize=7, padding=2)
+                text = f"≈ {written(y)}, estimated" if (name, x) in estimates else written(y)
+                axis.bar_label(drawn, [text], fontsize=7, padding=2)
             at += 1
         at += _GAP
     axis.set_yticks(ticks, [written(place) for place in groups], fontsize=8)

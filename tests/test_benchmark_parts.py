@@ -208,6 +208,23 @@ def test_losses_are_extracted_from_every_kind_of_row() -> None:
     assert found == [("d, 9 deleted, by `auto`", "`dred`", 3.0), ("h", "duckdb", 3.0)]
 
 
+def test_losses_to_systems_are_listed() -> None:
+    saved: dict[str, list[Row]] = {
+        "first-second": [
+            {"case": "a", "system": "corollary", "cold_cpu_seconds": 0.9, "warm_cpu_seconds": 0.3},
+            {"case": "a", "system": "x", "cold_cpu_seconds": 0.3, "warm_cpu_seconds": 0.3},
+        ],
+        "evolve": [
+            {"stream": "s", "scale": 1, "system": "corollary", "total_seconds": 2.0},
+            {"stream": "s", "scale": 1, "system": "corollary-bf", "total_seconds": 0.1},
+            {"stream": "s", "scale": 1, "system": "clingo", "total_seconds": 1.0},
+            {"stream": "s", "scale": 1, "system": "y", "total_seconds": 0.1, "correct": False},
+        ],
+    }
+    found = [(loss.case, loss.faster, round(loss.factor, 2)) for loss in losses.losses(saved)]
+    assert found == [("s, 1, all commits", "clingo", 2.0), ("a, cold", "x", 3.0)]
+
+
 @pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
 def test_tables_and_figures_of_pages_are_those_of_saved_results(path: Path) -> None:
     text = path.read_text("utf-8")

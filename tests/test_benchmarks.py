@@ -290,7 +290,12 @@ def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(peers, "_on_spark", lambda scale, options: iter(()))
     rows = run(capsys, "peers", "--scale", "1", "--repeat", "1")
     works = list(dict.fromkeys(row["work"] for row in rows))
-    assert len(works) == 4
+    assert len(works) == 6
+    for row in rows:
+        if work_updates := row["work"].startswith(("delete", "remove")):
+            ours = row["engine"] == "corollary"
+            assert row.get("does") == ("updates" if ours else "starts over"), row
+        assert work_updates or row.get("does") is None
     for work in works:
         ours, *others = (row for row in rows if row["work"] == work)
         assert (ours["engine"], ours["times"]) == ("corollary", 1)
@@ -303,6 +308,21 @@ def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
                 or ("skipped" in row)
             )
     assert {row["engine"] for row in rows} >= {"reasonable", "owlrl", "maplib", "souffle"}
+
+
+@pytest.mark.long
+def test_modular(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modular, "PAPER", {"DAG-R": modular.PAPER["DAG-R"]})
+    rows = run(capsys, "modular", "--scale", "1", "--repeat", "1")
+    cases = {row["way"]: row for row in rows if row["case"] == "DAG-R"}
+    assert {way: row["runs"] for way, row in cases.items()} == {
+        "dred-c with modules": "diff of the module alone",
+        "dred-c with modules, one rule more": "Algorithm 3",
+        "dred-c without": "no modules",
+        "auto with modules": "diff of the module alone",
+        "auto without": "no modules",
+    }
+    assert len({row["hash"] for row in cases.values()}) == 1
 
 
 @needs_data
