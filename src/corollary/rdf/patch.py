@@ -7,8 +7,9 @@
     A ex:a ex:p ex:c .
     TC .                   it commits; TA . aborts it
 
-Triples are in Turtle syntax, one per line; a fourth term is a named graph. Lines outside a transaction form a transaction. Blank
-nodes keep their labels, so a later line can delete what an earlier one added.
+Triples are in Turtle syntax, one per line; a fourth term is a named graph. Lines outside a
+transaction form a transaction. Blank nodes keep their labels, so a later line can delete what an
+earlier one added.
 """
 
 from __future__ import annotations
@@ -91,9 +92,8 @@ def write_patch(
 
 
 # A line with a graph, which is an IRI or a prefixed name.
-_QUAD = re.compile(
-    r"(?P<triple>.*\S)\s+(?P<graph><[^<>\s]*>|[\w.-]*:[^\s\"<>]*)\s*\.\s*", re.DOTALL
-)
+_GRAPH = r"<[^<>\s]*>|[\w.-]*:[^\s\"<>]*"
+_QUAD = re.compile(rf"(?P<triple>.*\S)\s+(?P<graph>{_GRAPH})\s*\.\s*", re.DOTALL)
 
 
 def _together(parts: Sequence[Triples]) -> Triples:
