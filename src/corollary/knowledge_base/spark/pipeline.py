@@ -274,7 +274,7 @@ def _create_store(path: StorePath, kind: Kind) -> Iterator[Store]:
         yield store
         return
     there = path.is_dir()
-    store = Store.create(path, mode=kind.mode, equality=kind.equality)
+    store = Store.create(path, mode=kind.mode, equality=kind.equality, width=QUAD_WIDTH)
     try:
         yield store
     except BaseException:
