@@ -42,7 +42,7 @@ from corollary.knowledge_base.spark.relations import relation_rows, result_frame
 from corollary.knowledge_base.spark.sessions import in_session
 from corollary.knowledge_base.spark.sources import input_parts
 from corollary.knowledge_base.spark.stages import Stage, skew
-from corollary.knowledge_base.stores import is_empty
+from corollary.knowledge_base.stores import QUAD_WIDTH, is_empty
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import QUADS, TRIPLE_COLUMNS, TRIPLES_NAME, TYPE, Atom
