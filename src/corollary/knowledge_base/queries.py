@@ -6,13 +6,12 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
-import numpy as np
-
 from corollary.core.changes import Changes
 from corollary.core.compile import TRIPLES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, Facts
 from corollary.core.graphs import QUAD, REASON_OVER
+from corollary.core.ids import in_order
 from corollary.core.match import triple_rows
 from corollary.core.tables import pattern_of
 from corollary.engines.columnar.engine import ColumnarEngine
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
 class _Source:
     """A knowledge base as a triple source."""
 
-    def __init__(self, state: KnowledgeState) -> None:
-        self._state = state
+    def __init__(self, state: KnowledgeState, revisions: Revisions) -> None:
+        self._state, self._revisions = state, revisions
+        self._graphs: tuple[int, list[int]] | None = None  # after an update
 
     @property
     def dictionary(self) -> Dictionary:
@@ -62,15 +62,15 @@ class _Source:
 
     def graphs(self) -> list[int]:
         """List the named graphs."""
-        return [int(graph) for graph in np.unique(self.graph_rows("quads")[:, 3])]
+        stamp = self._revisions.last
+        if self._graphs is None or self._graphs[0] != stamp:
+            found = in_order(self.graph_rows("quads")[:, 3])
+            self._graphs = stamp, found.tolist()
+        return self._graphs[1]
 
 
 class Materialized(_Source):
     """The triples of a materialization, read on demand."""
-
-    def __init__(self, state: KnowledgeState, revisions: Revisions) -> None:
-        super().__init__(state)
-        self._revisions = revisions
 
     def predicates(self) -> Collection[Predicate]:
         """List the properties and classes that have triples."""
@@ -98,10 +98,6 @@ class Materialized(_Source):
 
 class Unfolded(_Source):
     """The answers of a hybrid knowledge base."""
-
-    def __init__(self, state: KnowledgeState, revisions: Revisions) -> None:
-        super().__init__(state)
-        self._revisions = revisions
 
     def labels(self) -> list[Constant]:
         """List the constants of rule heads: answers may contain them although no fact does."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from corollary.lang.syntax import QUAD_COLUMNS
 from corollary.store import Store, marker
 from corollary.store.places import Place, store_path
+
+QUAD_WIDTH = len(QUAD_COLUMNS)  # so that the first named graph needs no version for a column
 
 
 def is_store(path: Place) -> bool:
@@ -31,7 +34,7 @@ def empty_store(path: Place, width: int = 0) -> Store:
     >>> empty_store(tempfile.mkdtemp()).latest()
     0
     """
-    return Store.open(path) if is_empty(path) else Store.create(path, width=width)
+    return Store.open(path) if is_empty(path) else Store.create(path, width=max(width, QUAD_WIDTH))
 
 
 def refuse_occupied(path: Place) -> None:

@@ -78,7 +78,7 @@ class Planner:
             plan, terms = cached
             # A constant that the data lacked may have an id by now.
             is_known = not plan.constants or terms == len(self._dictionary)
-            if is_known and plan.graphs in (None, tuple(self._target.graphs())):
+            if is_known and (plan.graphs is None or plan.graphs == tuple(self._target.graphs())):
                 return plan
             self._target.forget(plan)
         self._plan_count += 1

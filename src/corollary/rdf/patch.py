@@ -92,9 +92,8 @@ def write_patch(
 
 
 # A line with a graph, which is an IRI or a prefixed name.
-_QUAD = re.compile(
-    r"(?P<triple>.*\S)\s+(?P<graph><[^<>\s]*>|[\w.-]*:[^\s\"<>]*)\s*\.\s*", re.DOTALL
-)
+_GRAPH = r"<[^<>\s]*>|[\w.-]*:[^\s\"<>]*"
+_QUAD = re.compile(rf"(?P<triple>.*\S)\s+(?P<graph>{_GRAPH})\s*\.\s*", re.DOTALL)
 
 
 def _together(parts: Sequence[Triples]) -> Triples:

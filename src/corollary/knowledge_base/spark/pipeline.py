@@ -42,7 +42,7 @@ from corollary.knowledge_base.spark.relations import relation_rows, result_frame
 from corollary.knowledge_base.spark.sessions import in_session
 from corollary.knowledge_base.spark.sources import input_parts
 from corollary.knowledge_base.spark.stages import Stage, skew
-from corollary.knowledge_base.stores import is_empty
+from corollary.knowledge_base.stores import QUAD_WIDTH, is_empty
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import QUADS, TRIPLE_COLUMNS, TRIPLES_NAME, TYPE, Atom
@@ -274,7 +274,7 @@ def _create_store(path: StorePath, kind: Kind) -> Iterator[Store]:
         yield store
         return
     there = path.is_dir()
-    store = Store.create(path, mode=kind.mode, equality=kind.equality)
+    store = Store.create(path, mode=kind.mode, equality=kind.equality, width=QUAD_WIDTH)
     try:
         yield store
     except BaseException:
