@@ -56,9 +56,10 @@ def test_the_dataset_of_a_request_replaces_that_of_the_query() -> None:
         for name in ("a", "b"):
             tx.insert(f"<urn:{name}> <urn:p> 1 .", graph=f"<urn:{name}>")
     query = "SELECT ?s FROM <urn:b> { ?s <urn:p> 1 }"
-    assert kb.query(query).to_pylist() == [{"s": "<urn:b>"}]
-    found = kb.query(query, dataset=dataset_of((("urn:a",), ())))
-    assert found.to_pylist() == [{"s": "<urn:a>"}]
+    for dataset, name in ((None, "b"), (dataset_of((("urn:a",), ())), "a")):
+        found = kb.query(query, dataset=dataset)
+        assert not isinstance(found, bool)
+        assert found.to_pylist() == [{"s": f"<urn:{name}>"}]
     everywhere = "ASK { GRAPH ?g { <urn:b> <urn:p> 1 } }"
     assert kb.query(everywhere)
     assert not kb.query(everywhere, dataset=dataset_of(((), ("urn:a",))))

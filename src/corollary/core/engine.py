@@ -27,7 +27,7 @@ from corollary.lang.stratify import Predicate
 class Facts(Protocol):
     """An immutable set of facts; results share storage with operands where possible.
 
-    A class that inherits from it needs neither `changed` nor `replaced`.
+    A class that inherits from it needs none of `columns`, `changed` and `replaced`.
     """
 
     def __len__(self) -> int: ...
@@ -42,7 +42,8 @@ class Facts(Protocol):
 
     def columns(self, predicate: Predicate) -> Sequence[Ids]:
         """The facts of a narrow predicate as columns, in any order; none without facts."""
-        ...
+        rows = self.rows(predicate)
+        return [*rows.T] if len(rows) else []
 
     def union(self, other: Self) -> Self: ...
 

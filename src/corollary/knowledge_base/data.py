@@ -86,13 +86,13 @@ class InputOptions(TypedDict, total=False):
 
     on_error: OnError
     limit_input_bytes: int | None
-    base_iri: str | None  # of relative IRIs, instead of the address of the file
 
 
 class FileOptions(InputOptions, total=False):
     """Options for reading files, without those for imports."""
 
     on_progress: OnProgress | None
+    base_iri: str | None  # of relative IRIs, instead of the address of the file
 
 
 class ReadOptions(FileOptions, total=False):
