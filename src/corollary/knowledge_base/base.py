@@ -429,11 +429,16 @@ class KnowledgeBase(TripleSurface):
         text = query_text(text)
         if is_pattern(text):
             return match(self.state, self.state.pattern(text), limit_rows)
-        chosen = None if dataset is None else dataset._replace(replaces=True)
-        if chosen is None and default_graph != "union":
-            from corollary.query.graphs import dataset_of
+        chosen = None
+        if dataset is not None or default_graph != "union":
+            from corollary.query.graphs import Dataset, dataset_of
 
-            chosen = dataset_of(default_graph)
+            require_type(default_graph, str, "a graph", "give union, default or an IRI")
+            if dataset is None:
+                chosen = dataset_of(default_graph)
+            else:
+                require_type(dataset, Dataset, "a dataset", "use corollary.query.graphs.Dataset")
+                chosen = dataset._replace(replaces=True)
         engine = self.state.query_engine()
         answer = engine.query(text, self.prefixes, name, limit_rows, chosen)
         return answer if isinstance(answer, bool) else replace(answer, prefixes=self.prefixes)
