@@ -8,13 +8,19 @@ from random import Random
 
 import pytest
 
+import corollary as co
+from corollary.lang.program import Program
 from tests.configurations import random_configuration
+from tests.fuzz import graphs
 from tests.journeys import travel
 from tests.random_ontologies import random_history
 
 
-def journey(seed: int, folder: Path, changes: int, mode: str) -> None:
+def journey(
+    seed: int, folder: Path, changes: int, mode: str, program: Program | None = None
+) -> None:
     history = random_history(seed, changes=changes)
+    history = replace(history, program=program or history.program)
     drawn = random_configuration(history.program, Random(seed))
     configuration = replace(drawn, mode=mode)
     if not configuration.suits(history.program):
@@ -24,7 +30,7 @@ def journey(seed: int, folder: Path, changes: int, mode: str) -> None:
 
 @pytest.mark.parametrize(("seed", "mode"), [(3, "materialized"), (4, "hybrid")])
 def test_short_journeys(seed: int, mode: str, tmp_path: Path) -> None:
-    journey(seed, tmp_path, 1, mode)
+    journey(seed, tmp_path, 1, mode, co.rules("rhodf"))
 
 
 @pytest.mark.long
@@ -32,3 +38,14 @@ def test_short_journeys(seed: int, mode: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["materialized", "hybrid"])
 def test_journeys(seed: int, mode: str, tmp_path: Path) -> None:
     journey(seed, tmp_path, 8, mode)
+
+
+@pytest.mark.parametrize("seed", [3, 6])
+def test_short_journeys_of_graphs(seed: int) -> None:
+    graphs.check(seed, steps=2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20, 36))
+def test_journeys_of_graphs(seed: int) -> None:
+    graphs.check(seed)
