@@ -71,15 +71,15 @@ def test_finds_the_heads_that_have_an_instance(body: str, first: int) -> None:
         merged = random.choice((0, 2048))
         with thresholds(**limits, first_instances=first, short_run_keys_limit=merged):
             found = engine.derive(rules, facts, heads=heads)
-            merged = engine.derive(rules, facts, counted=True)
+            small = engine.derive(rules, facts, counted=True)
         assert {*decode(found.facts, dictionary)} == expected
         assert found.instances >= len(expected)
-        every = engine.derive(rules, facts, counted=True)
-        assert every.counts is not None
-        assert merged.counts is not None
-        assert {*decode(merged.facts, dictionary)} == expected
-        assert merged.instances == every.instances
-        assert all((merged.counts[p] == every.counts[p]).all() for p in every.counts)
+        usual = engine.derive(rules, facts, counted=True)
+        assert usual.counts is not None
+        assert small.counts is not None
+        assert {*decode(small.facts, dictionary)} == expected
+        assert small.instances == usual.instances
+        assert all((small.counts[p] == usual.counts[p]).all() for p in usual.counts)
 
 
 def test_stops_at_the_first_instances() -> None:
