@@ -17,10 +17,12 @@ from benchmarks import (
     lubm_data,
     lubm_one,
     page,
+    regret,
     spark_model,
     sql,
     tables,
 )
+from benchmarks.maintaining import Maintained
 from benchmarks.report import DATA, Row
 from corollary.core.compile import narrow_predicate, narrow_terms
 from corollary.core.dictionary import Dictionary, Ids
@@ -245,3 +247,18 @@ def test_a_figure_needs_exactly_one_row(source: str) -> None:
     rows = {"dag": [{"engine": "a", "ms": 0.5, "n": 3}, {"engine": "b", "ms": 5.0}]}
     with pytest.raises(ValueError, match="rows match"):
         figures.figure(source, rows)
+
+
+def test_regret_is_that_of_auto_over_the_best_other() -> None:
+    program = Program.parse("p(?x, ?y) :- e(?x, ?y) . p(?x, ?z) :- p(?x, ?y), e(?y, ?z) .")
+    edges = np.array([[n, n + 1] for n in range(30)], np.uint32)
+    tables = {Predicate("e"): edges}
+    kept = {name: Maintained(program, tables, name) for name in ("rematerialize", "bf", "auto")}
+    some = {Predicate("e"): edges[10:12]}
+    rows = regret.compare(kept, lambda m: m.delete(some)[1], lambda m: m.insert(some)[1], 2)
+    assert [row["first"] for row in rows] == [True, False]
+    for row in rows:
+        assert row["correct"]
+        assert row["best_ms"] == min(row["ms"]["rematerialize"], row["ms"]["bf"])
+        assert row["regret"] == row["ms"]["auto"] / row["best_ms"]
+        assert row["counted"] == (row["best_ms"] >= regret.COUNTED_MS)

@@ -18,6 +18,7 @@ from corollary.lang.syntax import XSD, Literal
 from corollary.testing import thresholds
 
 E, F, M = (Predicate(name) for name in "efm")
+_LIMITS = ("all_instances_limit", "sampled_rows_minimum", "merged_rows_minimum")
 BODIES = [
     "h(?x, ?z) :- e(?x, ?y), f(?y, ?z) .",
     "h(?x, ?z) :- e(?y, ?x), f(?y, ?w), e(?w, ?z) .",
@@ -29,6 +30,7 @@ BODIES = [
     "h(?x, ?z) :- e(?x, ?y), f(?y, ?v), e(?v, ?w), f(?w, ?u), e(?u, ?t), m(?t), f(?t, ?s),"
     " e(?s, ?r), f(?r, ?q), e(?q, ?z) .",
     "h(?x, ?z) :- e(?x, ?y), e(?z, ?w) .",
+    "h(?x, ?x) :- e(?x, ?y), f(?x, ?w), m(?y), m(?w), f(?x, ?v), m(?v) .",
     "h(?x, ?z) :- t(?y, ?x, ?w), t(?w, ?z, ?v), t(?v, 3, ?u) .",
 ]
 
@@ -65,12 +67,19 @@ def test_finds_the_heads_that_have_an_instance(body: str, first: int) -> None:
         every = [[x, z] for x in ids for z in ids]
         heads = engine.facts({Predicate("h"): np.array(every, np.uint32)})
         expected = {*decode(engine.derive(rules, facts).facts, dictionary)}
-        limits = dict.fromkeys(("all_instances_limit", "sampled_rows_minimum"), 0)
+        limits = dict.fromkeys(_LIMITS, 0)
         merged = random.choice((0, 2048))
         with thresholds(**limits, first_instances=first, short_run_keys_limit=merged):
             found = engine.derive(rules, facts, heads=heads)
+            small = engine.derive(rules, facts, counted=True)
         assert {*decode(found.facts, dictionary)} == expected
         assert found.instances >= len(expected)
+        usual = engine.derive(rules, facts, counted=True)
+        assert usual.counts is not None
+        assert small.counts is not None
+        assert {*decode(small.facts, dictionary)} == expected
+        assert small.instances == usual.instances
+        assert all((small.counts[p] == usual.counts[p]).all() for p in usual.counts)
 
 
 def test_stops_at_the_first_instances() -> None:
@@ -83,3 +92,16 @@ def test_stops_at_the_first_instances() -> None:
     found = engine.derive([compile_rule(rule, dictionary)], facts, heads=heads)
     assert len(found.facts) == 1000
     assert found.instances < 20_000  # of 200,000
+
+
+def test_hubs_are_not_multiplied() -> None:
+    """Each of 300 tags of one item, three times: 27 million instances, and one head."""
+    dictionary = Dictionary()
+    engine = ColumnarEngine(dictionary)
+    text = "h(?x, ?x) :- e(?x, ?u), e(?x, ?v), e(?x, ?w), m(?u), m(?v), m(?w) ."
+    [rule] = Program.parse(text).rules
+    tags = np.arange(1, 301, dtype=np.uint32).reshape(-1, 1)
+    facts = engine.facts({E: np.hstack([np.zeros_like(tags), tags]), M: tags})
+    with thresholds(merged_rows_minimum=1):
+        found = engine.derive([compile_rule(rule, dictionary)], facts)
+    assert (len(found.facts), found.instances) == (1, 300**3)

@@ -40,6 +40,7 @@ from corollary.engines.columnar.tuning import tuning
 _LONG = 5  # a body with this many atoms is long
 _TOGETHER = 1 << 21  # distinct rows of a long body that are collected before they continue
 _SAMPLED_ROWS = 16  # whose matches are counted to choose the next atom
+_SAMPLED_MERGE = 1 << 10  # rows that show whether many are equal
 _ROW = 1 << 30  # from here on, columns hold numbers of rows instead of values of variables
 
 
@@ -128,6 +129,7 @@ class _Pipeline:
             wanted = self._wanted(left, bound)
             new = atom.variables() - bound
             if new & wanted:
+                table = self._merged(table, wanted | atom.variables())
                 longest = self._longest(atom, table) if self.once and bound else None
                 if longest is not None:
                     yield from self._first_instances(atom, table, wanted, left, longest)
@@ -144,6 +146,21 @@ class _Pipeline:
             table = self._check(result, bound)
         if table.rows:
             yield table
+
+    def _merged(self, table: Table, needed: set[int]) -> Table:
+        """Drop the columns that are not needed, and merge rows that have become equal if many have.
+
+        A hub that is joined with several atoms would otherwise be multiplied by each of them.
+        """
+        if table.rows < tuning.merged_rows_minimum or table.columns.keys() <= needed:
+            return table
+        kept = Table(
+            table.rows, {v: c for v, c in table.columns.items() if v in needed}, table.weights
+        )
+        size = min(_SAMPLED_MERGE, kept.rows)
+        rows = np.arange(size) * (kept.rows // size)
+        is_worth_it = distinct_rows(kept.take(rows, size)).rows <= size // 2
+        return distinct_rows(kept) if is_worth_it else kept
 
     def _longest(self, atom: JoinAtom, table: Table) -> Counts | None:
         """The most matches of each row in a run; None if they are so few that all are joined."""

@@ -77,6 +77,9 @@ class ColumnarThresholds:
     sampled_rows_minimum: int = threshold(
         256, "rows", "with fewer, the next atom is not chosen by the matches of a sample"
     )
+    merged_rows_minimum: int = threshold(
+        1 << 14, "rows", "from here on, equal rows are merged before a join, if many are equal"
+    )
     transposed_pairs_limit: int = threshold(
         1 << 14, "pairs", "up to this many, pairs are indexed by object to count matches"
     )
