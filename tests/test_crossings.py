@@ -52,6 +52,10 @@ NOT_RECORDED = {
     "interpreted_call_elements": "a loop compares it until it is compiled; tests/core/test_jit.py",
     "tuple_slice_steps": f"{_COMPILED}; tests/test_tuples.py",
     "proof_rule_instances_limit": "the instances are sliced; `many_instances`",
+    **dict.fromkeys(
+        ("prefetched_subjects_limit", "prefetched_predicates_limit"),
+        "look-ups of large sets; tests/engines/spark/test_lookups.py",
+    ),
     "driver_terms_limit": "only filters over tables of terms; tests/engines/spark/test_answers.py",
     "driver_literals_limit": "only look-ups by value; tests/spark/test_chunks.py",
     "remembered_texts_limit": "only dictionaries of stores; tests/core/test_partial.py",

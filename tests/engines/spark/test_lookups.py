@@ -17,6 +17,7 @@ from corollary.engines.spark.base import TooManyFacts
 from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Atom
+from corollary.testing import thresholds
 from tests.engines.spark.inline import inline
 
 RULES = Program.parse("""
@@ -47,6 +48,34 @@ def test_a_task_stops_at_the_limit() -> None:
     assert len(base.fetch({part: {1: few}}, limit=SMALL)) == 1
     assert len(base.fetch({part: None}, limit=SMALL)) == SPOKES + 40
     assert len(base.fetch({part: {1: hub}}, limit=SMALL)) >= SPOKES
+
+
+def look_up_subjects(subjects: int, predicates: int) -> int:
+    """Probe a fact, then look up others of its subject; return the number of jobs."""
+    limits = {"prefetched_subjects_limit": subjects, "prefetched_predicates_limit": predicates}
+    jobs = []
+    with thresholds(**limits):
+        dictionary = Dictionary()
+        engine: Any = inline(dictionary, small=SMALL)
+        base = engine.facts(encode(facts(SPOKES).facts, dictionary)).base
+        real = engine.run.collect_by_partition
+        engine.run.collect_by_partition = lambda frame: (jobs.append(1), real(frame))[1]
+        some = Program.parse("part(3, 4) . part(4, 9) . near(3, 4) .")
+        probed = engine.run.embedded.facts(encode(some.facts, dictionary))
+        assert len(base.probe(probed)) == 2
+        three = np.unique(dictionary.encode(Program.parse("p(3) .").facts[0].constants()))
+        found = base.fetch({Predicate("group"): {0: three}, Predicate("part"): {0: three}})
+        assert {(3, 2), (3, 4)} <= {
+            tuple(int(str(term.lexical)) for term in atom.constants())
+            for atom in decode(found, dictionary)
+        }
+    return len(jobs)
+
+
+def test_the_facts_of_a_subject_are_fetched_together() -> None:
+    assert look_up_subjects(1_000, 5_000) == 1
+    assert look_up_subjects(0, 5_000) == 2
+    assert look_up_subjects(1_000, 0) == 2
 
 
 @pytest.mark.parametrize("algorithm", ["dred", "bf", "fp", "dred-c", "counting"])

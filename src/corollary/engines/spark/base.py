@@ -34,6 +34,7 @@ from corollary.engines.spark.packing import (
     ChunkBuffer,
     Key,
     Packed,
+    unpack_counts,
 )
 from corollary.engines.spark.plan import TRIPLE_NUMBER
 from corollary.engines.spark.remote import parallelism
@@ -328,8 +329,8 @@ class Base:
         """Create a base from chunks whose facts are counted in the reports of tasks."""
         sums: dict[Key, int] = {}
         for report in reports:
-            for (a, b, c, d), count in report.get("counts", ()):
-                sums[a, b, c, d] = sums.get((a, b, c, d), 0) + count
+            for key, count in unpack_counts(report["counts"]).items() if report["counts"] else ():
+                sums[key] = sums.get(key, 0) + count
         return cls.of(run, frame, sums)
 
     def __len__(self) -> int:

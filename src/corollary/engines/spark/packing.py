@@ -10,7 +10,9 @@ number of columns.
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -139,6 +141,28 @@ def reports_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return [json.loads(batch.column(4)[int(at)].as_py()) for at in places]
 
 
+def pack_counts(counts: Mapping[Key, int]) -> str:
+    """Compress the counts of facts by key, as text: some bytes each.
+
+    Every task of a job reports its keys, so with many classes and many partitions they are most of
+    what the driver receives.
+
+    >>> counts = {(0, 7, number, 1): 3 for number in range(50_000)}
+    >>> len(pack_counts(counts)) < 3 * len(counts), unpack_counts(pack_counts(counts)) == counts
+    (True, True)
+    """
+    table = np.array([(*key, count) for key, count in sorted(counts.items())], np.int64)
+    steps = np.diff(table.reshape(-1, 5), axis=0, prepend=0)
+    return base64.b85encode(zlib.compress(np.ascontiguousarray(steps.T).tobytes(), 1)).decode()
+
+
+def unpack_counts(text: str) -> dict[Key, int]:
+    """Decompress the counts of `pack_counts`."""
+    steps = np.frombuffer(zlib.decompress(base64.b85decode(text)), np.int64).reshape(5, -1)
+    columns = np.cumsum(steps, axis=1).tolist()
+    return {(a, b, c, d): count for a, b, c, d, count in zip(*columns, strict=True)}
+
+
 class ChunkBuffer:
     """Buffers output tables by partition, kind and key until they are drained as chunks.
 
@@ -190,5 +214,5 @@ class ChunkBuffer:
 
     def report(self, partition: int, more: Mapping[str, Any] | None = None) -> pa.RecordBatch:
         """Create the report of a task: its number of derived facts by key, and `more`."""
-        counts = [[list(key), count] for key, count in self._derived.items()]
+        counts = pack_counts(self._derived)
         return report_batch(partition, {"partition": partition, "counts": counts, **(more or {})})
