@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks import (
     bf,
+    computing,
     dag,
     datasets,
     dynamite,
@@ -63,6 +64,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         lubm,
         dag,
         bf,
+        computing,
         dynamite,
         graphs,
         one_fact,

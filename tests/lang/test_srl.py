@@ -61,6 +61,20 @@ def test_meaning(document: str, rules: str) -> None:
     assert Program.parse(str(program)) == program
 
 
+@pytest.mark.parametrize(
+    ("body", "rules"),
+    [
+        ("?x <urn:q> ?y", "[?x, <urn:q>, ?y]"),
+        ("?x <urn:q>/<urn:r> 1", "[?x, <urn:q>, ?_1], [?_1, <urn:r>, 1]"),
+        ("?x <urn:q> ?y FILTER(?x<?y&&?y>3)", "[?x, <urn:q>, ?y], FILTER(?x < ?y && ?y > 3)"),
+        ("?x <urn:q> ?y FILTER(?x <=3&&?y>3)", "[?x, <urn:q>, ?y], FILTER(?x <= 3 && ?y > 3)"),
+    ],
+)
+def test_iris_and_signs_after_a_variable(body: str, rules: str) -> None:
+    read = Program.parse(f"RULE {{ ?x <urn:p> 1 }} WHERE {{ {body} }}", syntax="srl")
+    assert read == Program.parse(f"[?x, <urn:p>, 1] :- {rules} .")
+
+
 def test_names_of_rules() -> None:
     heads = ["RULE :a {", "RULE <http://example/rules#b-1> {", "RULE <urn:x> {", "RULE {"]
     text = "\n".join(f"{head} ?x :q {n} }} WHERE {{ ?x :p {n} }}" for n, head in enumerate(heads))

@@ -33,6 +33,7 @@ _TOKEN = re.compile(
 )
 _LONGEST = 16 << 20  # characters of a token, as in the rule language
 _OPERANDS = frozenset({"variable", "double", "decimal", "integer", "string", ")"})
+_AFTER_LESS = frozenset("?$=0123456789+-(!'")  # with which an operand begins, and no IRI
 _SIGNED = frozenset({"double", "decimal", "integer"})
 
 
@@ -63,8 +64,11 @@ def tokenize(source: Source, problems: list[Diagnostic]) -> Iterator[Token]:
             problems.append(Diagnostic(code, message, Span(source, at, at + 1)))
             yield Token("lost", "", at, len(text))
             break
-        elif before in _OPERANDS and (kind == "iri" or (kind in _SIGNED and text[at] in "+-")):
-            # ?x<?y or ?x-1: an operator, not the start of a term
+        elif before in _OPERANDS and (
+            (kind == "iri" and text[at + 1] in _AFTER_LESS)
+            or (kind in _SIGNED and text[at] in "+-")
+        ):
+            # ?x<?y&&?z>1 or ?x-1: an operator, not the start of a term
             stop = at + 2 if text.startswith("<=", at) else at + 1
             kind = text[at:stop]
         assert kind is not None, "every alternative is named"
