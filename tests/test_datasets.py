@@ -405,3 +405,15 @@ def test_patches_change_named_graphs(tmp_path: Path) -> None:
     assert str(first).splitlines()[-1] == "+ [<urn:a>, <urn:p>, <urn:b>] <urn:g>"
     assert len(second) == 2
     assert len(quads_of(kb)) == 1
+
+
+def test_proofs_name_the_graphs_of_explicit_triples() -> None:
+    kb = KnowledgeBase("[apart] false :- [?x, a, <urn:C>], [?x, a, <urn:D>] .")
+    kb.insert("<urn:g> { <urn:x> a <urn:C> } <urn:x> a <urn:C> .")
+    assert "explicit in <urn:x-corollary:default>, <urn:g>" in str(kb.explain("<urn:x> a <urn:C>"))
+    with kb.transaction() as tx:
+        tx.insert("<urn:x> a <urn:D> .", graph="urn:h")
+        [found] = tx.preview().contradictions
+    assert "explicit in <urn:h>" in str(found)
+    assert "explicit in <urn:h>" in str(kb.inconsistencies()[0])
+    assert "explicit in <urn:h>" in str(kb.check())
