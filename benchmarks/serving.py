@@ -103,8 +103,13 @@ class Server:
 
     def get(self, path: str) -> tuple[int, bytes]:
         """Send a request."""
-        self._connection.request("GET", path)
-        found = self._connection.getresponse()
+        try:
+            self._connection.request("GET", path)
+            found = self._connection.getresponse()
+        except http.client.RemoteDisconnected:  # idle for too long
+            self._connection.close()
+            self._connection.request("GET", path)
+            found = self._connection.getresponse()
         return found.status, found.read()
 
 

@@ -191,13 +191,26 @@ def test_answers_are_sent_without_delay() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["read bob", "root bob 0123456789abcdef", "read b*b 0123456789abcdef", "# none"]
+    "line",
+    [
+        "read bob",
+        "root bob 0123456789abcdef",
+        "read b*b 0123456789abcdef",
+        "# none",
+        "read bob 0123456789abcdef\nadmin eve 0123456789abcdef",
+    ],
 )
 def test_refuses_unusable_tokens(line: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Tokens.parse(Source("tokens", line))
     assert caught.value.code == "E610"
     assert "0123456789abcdef" not in caught.value.render()
+
+
+def test_comments_do_not_shorten_tokens() -> None:
+    found = Tokens.parse(Source("tokens", "#x\nread bob 0123456789abcdef#secret # the robot"))
+    assert found.identify("Bearer 0123456789abcdef") is None
+    assert found.identify("Bearer 0123456789abcdef#secret") == Identity("bob", "read")
 
 
 def test_tokens_by_digest() -> None:

@@ -1,7 +1,8 @@
 """Tokens: who may read, write, and change rules.
 
 A file of tokens has one line per token: a role, a name for the log, and the token or its SHA-256
-digest as `sha256:<hex>`. `#` begins a comment. Tokens are compared by digest in constant time.
+digest as `sha256:<hex>`. `#` after a space begins a comment. Tokens are compared by digest in
+constant time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ ROLES = ("read", "write", "admin")
 _MIN_LENGTH = 16  # characters: 64 bits in hexadecimal
 _NAME = re.compile(r"[\w.@-]{1,64}")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_COMMENT = re.compile(r"(^|\s)#.*")  # a token may contain the character
 _HINT = "a line is: ROLE NAME TOKEN, such as: write alice 3f9c…; 'openssl rand -hex 32' makes one"
 
 
@@ -61,9 +63,9 @@ class Tokens:
         >>> tokens.identify("Bearer guess") is None
         True
         """
-        found = []
+        found: list[tuple[bytes, Identity]] = []
         for number, line in enumerate(source.text.splitlines(), 1):
-            words = line.partition("#")[0].split()
+            words = _COMMENT.sub("", line).split()
             if not words:
                 continue
             reason = _mistake(words)
@@ -72,6 +74,9 @@ class Tokens:
             role, name, token = words
             digest = _DIGEST.fullmatch(token)
             key = bytes.fromhex(digest[1]) if digest else _digest(token)
+            if key in dict(found):
+                reason = f"{name} has the token of another line"
+                raise InvalidInput("E610", reason, _HINT, file=source.name, line=number)
             found.append((key, Identity(name, role)))
         if not found:
             raise InvalidInput("E610", f"{source.name} has no token", _HINT, file=source.name)
