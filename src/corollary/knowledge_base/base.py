@@ -430,6 +430,10 @@ class KnowledgeBase(TripleSurface):
         if is_pattern(text):
             return match(self.state, self.state.pattern(text), limit_rows)
         chosen = dataset
+        if dataset is not None:
+            from corollary.query.graphs import Dataset
+
+            require_type(dataset, Dataset, "a dataset", "or leave it out")
         if chosen is None and default_graph != "union":
             from corollary.query.graphs import dataset_of
 

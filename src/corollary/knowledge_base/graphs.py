@@ -29,7 +29,7 @@ from corollary.core.graphs import (
 )
 from corollary.core.proof import Proof
 from corollary.core.tables import Tables, argument_columns, decode, encode, narrow, scatter
-from corollary.errors import InvalidInput
+from corollary.errors import InvalidInput, require_type
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
     IRI,
@@ -391,6 +391,7 @@ def reason_over_terms(graphs: ReasonOver, read: Callable[[object], Constant]) ->
     >>> reason_over_terms("default", lambda term: IRI(str(term)))
     [IRI(value='urn:x-corollary:default')]
     """
+    require_type(graphs, (str, Iterable), "graphs", "give union, default or names of graphs")
     names: list[object] = [graphs] if isinstance(graphs, str) else list(graphs)
     if "union" in names:
         if len(names) > 1:
