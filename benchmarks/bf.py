@@ -15,7 +15,7 @@ compared with those of the other algorithms, of which one materializes from scra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import lubm_data, lubm_one
@@ -116,7 +116,7 @@ def run(options: Options) -> Iterator[Row]:
             yield {"case": case, "skipped": reason}
             continue
         shared: Row = {"kind": case, "scale": options.scales[0], "data": str(options.data)}
-        search = isolated(equilibrium, timeout=options.timeout, **shared)
+        search = isolated(equilibrium, timeout=options.timeout, shares=list(_SHARES), **shared)
         if "failed" in search:
             yield {"case": case} | search
             continue
@@ -156,7 +156,7 @@ def sizes_up_to(most: int) -> list[int]:
     return sorted({min(_FEW, most), *(max(_FEW, round(step * most)) for step in STEPS)})
 
 
-def equilibrium(kind: str, scale: int, data: str) -> Row:
+def equilibrium(kind: str, scale: int, data: str, shares: Sequence[float]) -> Row:
     """The smallest sample whose deletion takes B/F as long as rematerialization."""
     dictionary = Dictionary()
     program, tables = loaded(kind, scale, Path(data), dictionary)
@@ -170,7 +170,7 @@ def equilibrium(kind: str, scale: int, data: str) -> Row:
         rival.delete(some)
         rival.insert(some)
     size = _FEW
-    for share in _SHARES:
+    for share in shares:
         size = max(_FEW, round(share * explicit))
         some = prefix(tables, size)
         spent = []
