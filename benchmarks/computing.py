@@ -144,8 +144,8 @@ def shortest(scale: int, repeat: int) -> Row:
 
 
 def _scipy(edges: Any, weights: Any, nodes: int, repeat: int) -> tuple[dict[str, float], float]:
-    from scipy.sparse import coo_matrix  # type: ignore[import-untyped, import-not-found]
-    from scipy.sparse.csgraph import dijkstra  # type: ignore[import-untyped, import-not-found]
+    from scipy.sparse import coo_matrix  # type: ignore[import-untyped]
+    from scipy.sparse.csgraph import dijkstra  # type: ignore[import-untyped]
 
     # Of parallel edges, which a matrix would add, the lightest.
     order = np.lexsort((weights, edges[:, 1], edges[:, 0]))
