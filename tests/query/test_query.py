@@ -140,6 +140,14 @@ def test_describe_follows_blank_nodes() -> None:
     assert len(answer) == 3
 
 
+def test_what_the_database_nests_too_deeply() -> None:
+    """Each MINUS is a level for the database, which allows 1,000 of its own."""
+    parts = " ".join(f"MINUS {{ ?x <urn:q{n}> ?y }}" for n in range(400))
+    with pytest.raises(InvalidInput) as caught:
+        KnowledgeBase().query(f"SELECT * {{ ?x <urn:p> ?y {parts} }}")
+    assert caught.value.code == "E560"
+
+
 @pytest.mark.parametrize("mode", ["materialized", "hybrid"])
 def test_many_alternatives(mode: str) -> None:
     """Known properties and unknown ones, twice, inverse, repeated: solutions are counted."""

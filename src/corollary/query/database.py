@@ -24,6 +24,7 @@ from corollary.lang.syntax import TRIPLE, TYPE, Constant
 from corollary.query.columns import Evaluator, Lookup
 from corollary.query.connection import Connection
 from corollary.query.dialect import TEXT_OF, Dialect, DuckDBDialect, source_table, table_name
+from corollary.query.parse import too_deep
 from corollary.query.plan import Call, Plan, Scan, Source
 
 _TYPES = {"id": "BIGINT", "text": "VARCHAR", "bool": "BOOLEAN", "row": "BIGINT"}
@@ -278,6 +279,8 @@ class DuckDBRunner(ABC, Generic[S]):
             )
             hint = "narrow the query, or raise --limit-memory"
             return OperationFailed("E406", f"the query needs more memory{allowed}: {message}", hint)
+        if "Maximum tree depth" in message:
+            return too_deep()
         return OperationFailed("E563", f"query execution failed: {message}")
 
 
