@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyoxigraph as ox
@@ -417,3 +418,13 @@ def test_proofs_name_the_graphs_of_explicit_triples() -> None:
     assert "explicit in <urn:h>" in str(found)
     assert "explicit in <urn:h>" in str(kb.inconsistencies()[0])
     assert "explicit in <urn:h>" in str(kb.check())
+
+
+@pytest.mark.parametrize("over", ["union", "default", ["<urn:g>"]])
+@pytest.mark.parametrize("form", ["nq", "trig", "json-ld"])
+def test_the_default_graph_alone_is_exported(over: Any, form: str) -> None:
+    """Whether or not rules read it, and whether or not there is a named graph."""
+    kb = KnowledgeBase(reason_over=over)
+    kb.insert("<urn:a> <urn:p> <urn:b> .")
+    text = str(kb.serialize(form, "explicit"))
+    assert "urn:a" in text

@@ -243,6 +243,8 @@ class _Journey:
         assert self._stated(self.kb) == self.quads
         self.file.write_text(_lines(self.quads), "utf-8")
         plain: dict[str, Any] = {"algorithm": "rematerialize", "modules": False}
+        # Equality by representatives concerns quads, too, as it does plain relations.
+        plain["equality"] = self.options["equality"]
         other = KnowledgeBase(self.program, reason_over=self.over, specialize=False, **plain)
         other.load(self.file)
         for query, graph in _QUERIES:

@@ -27,7 +27,12 @@ from corollary.core.object_store import ObjectPath, StorePath, is_service_error,
 from corollary.core.tables import argument_columns
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base.differences import Differences, diff
-from corollary.knowledge_base.graphs import outside_of_graphs, quads_of, statements_of
+from corollary.knowledge_base.graphs import (
+    has_graphs,
+    outside_of_graphs,
+    quads_of,
+    statements_of,
+)
 from corollary.knowledge_base.results import split, texts_of, triples_of
 from corollary.knowledge_base.state import KnowledgeState
 from corollary.lang.syntax import (
@@ -216,7 +221,8 @@ def _write_rdf(
     own = {r.name: r.explicit.union(r.derived) for r in relations}
     nothing = state.reasoner.explicit.only(())
     facts, quads = own.get(TRIPLES_NAME, nothing), quads_of(own.get(QUADS, nothing))
-    if format_ in _WITH_GRAPHS and len(quads):
+    # Rules may not read the default graph, so that its triples are recorded beside the others.
+    if format_ in _WITH_GRAPHS and (len(quads) or has_graphs(state.reasoner.explicit)):
         facts = nothing if graph is not None else outside_of_graphs(state, which)
     elif graph is None or format_ not in _WITH_GRAPHS:
         quads = quads[:0]
