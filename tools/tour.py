@@ -96,12 +96,16 @@ with co.KnowledgeBase.open(folder, at_version=1) as old:
 Graphs can be loaded and made. An rdflib graph over the store of Corollary reasons by itself.""",
     '''#code
 import rdflib
+
 from corollary.knowledge_base.rdflib_store import CorollaryStore
 
 graph = rdflib.Graph(store=CorollaryStore("rhodf"))
-graph.parse(format="turtle", data="""
+graph.parse(
+    format="turtle",
+    data="""
     @prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-    :Cat rdfs:subClassOf :Pet . :tom a :Cat .""")
+    :Cat rdfs:subClassOf :Pet . :tom a :Cat .""",
+)
 ex = rdflib.Namespace("http://example.org/")
 (ex.tom, rdflib.RDF.type, ex.Pet) in graph, len(kb.to_rdflib()) > len(graph)''',
     """## Hybrid
