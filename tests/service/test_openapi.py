@@ -33,7 +33,15 @@ def test_random_requests_find_no_mistake(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json"]
         for path in FEEDS:
             command += ["--exclude-path", path]
-        command += ["--max-examples", "4", "--phases", "coverage,fuzzing", "--no-color"]
+        command += [
+            "--request-timeout",
+            "120",
+            "--max-examples",
+            "4",
+            "--phases",
+            "coverage,fuzzing",
+            "--no-color",
+        ]
         command += ["--exclude-checks", LANGUAGES, "--seed", "1", "--generation-database", "none"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
