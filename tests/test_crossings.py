@@ -45,6 +45,8 @@ NOT_RECORDED = {
     "closure_diff_edge_words": f"{_SUMMED} floats; tests/engines/columnar/test_closure_diff.py",
     "rematerialize_cost_facts": f"{_SUMMED} deletion_cost_facts",
     "first_instances": f"{_SUMMED.replace('summand', 'factor')} numbers of rows",
+    "insertion_cost_facts": f"{_SUMMED} deletion_cost_facts",
+    "transposed_pairs_limit": "bodies of three atoms; tests/engines/columnar/test_join.py",
     "goal_checked_facts_allowance": f"{_SUMMED} hard_search_facts_limit",
     "tuple_facts_of_axiom": f"{_SUMMED} tuple_facts_limit",
     "facts_of_specialized_rule": f"{_SUMMED} specialized_rules_limit",
