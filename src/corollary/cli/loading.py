@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from corollary.cli.progress import Progress
     from corollary.knowledge_base.base import KnowledgeBase
     from corollary.knowledge_base.data import InputOptions
-    from corollary.knowledge_base.transaction import TransactionChanges
+    from corollary.knowledge_base.transaction_changes import TransactionChanges
 
 
 def open_store(

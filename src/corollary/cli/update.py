@@ -25,7 +25,8 @@ from corollary.knowledge_base.patches import apply_patch
 from corollary.knowledge_base.persistence import Committed, refuse_too_large
 from corollary.knowledge_base.preview import planned_commit
 from corollary.knowledge_base.report import Report
-from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.knowledge_base.transaction import Transaction
+from corollary.knowledge_base.transaction_changes import TransactionChanges
 from corollary.lang.printer import Printer
 from corollary.store import Store
 

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from corollary.knowledge_base.expansion import expand
     from corollary.knowledge_base.inconsistencies import Inconsistency
     from corollary.knowledge_base.relation_frames import materialize
-    from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+    from corollary.knowledge_base.transaction import Transaction
+    from corollary.knowledge_base.transaction_changes import TransactionChanges
 
 __all__ = [
     "Inconsistency",
@@ -25,7 +26,7 @@ _MODULES = {
     "Inconsistency": "inconsistencies",
     "KnowledgeBase": "base",
     "Transaction": "transaction",
-    "TransactionChanges": "transaction",
+    "TransactionChanges": "transaction_changes",
     "expand": "expansion",
     "materialize": "relation_frames",
 }

@@ -35,7 +35,8 @@ from corollary.knowledge_base.results import native_table, relation_table, split
 from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.state import KnowledgeState, Settings, close
 from corollary.knowledge_base.surface import TripleSurface, program_of, query_text
-from corollary.knowledge_base.transaction import LoadFrom, Transaction, TransactionChanges
+from corollary.knowledge_base.transaction import LoadFrom, Transaction
+from corollary.knowledge_base.transaction_changes import TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom

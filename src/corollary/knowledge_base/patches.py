@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from corollary.knowledge_base.base import KnowledgeBase
-from corollary.knowledge_base.transaction import TransactionChanges
+from corollary.knowledge_base.transaction_changes import TransactionChanges
 from corollary.rdf.patch import read_patch
 
 

@@ -16,7 +16,8 @@ from corollary.core.proof import Proof
 from corollary.knowledge_base.graphs import graphs_of
 from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
 from corollary.knowledge_base.state import KnowledgeState
-from corollary.knowledge_base.transaction import Applied, TransactionChanges
+from corollary.knowledge_base.transaction import Applied
+from corollary.knowledge_base.transaction_changes import TransactionChanges
 from corollary.lang.syntax import Atom, Filter, Rule, is_auxiliary
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from corollary.knowledge_base.fact_forms import FORMS, FactForm, triple_pattern
 from corollary.knowledge_base.results import split, triples_of
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.state import close
-from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.knowledge_base.transaction import Transaction
+from corollary.knowledge_base.transaction_changes import TransactionChanges
 from corollary.lang.program import PROGRAM_SUFFIXES, Program
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
-from corollary.knowledge_base.transaction import Transaction, TransactionChanges
+from corollary.knowledge_base.transaction import Transaction
+from corollary.knowledge_base.transaction_changes import TransactionChanges
 from corollary.lang.printer import Printer
 from corollary.lang.syntax import IRI, Atom
 from corollary.service.exchange import unsupported_media
