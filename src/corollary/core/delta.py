@@ -39,7 +39,7 @@ class DeltaPlan:
 
 @lru_cache
 def full_plan(body: int, negated: int) -> DeltaPlan:
-    """The plan that covers all instances of a rule with so many atoms and negated atoms.
+    """The plan that covers all instances of a rule, given its numbers of atoms and negated atoms.
 
     >>> [operand.value for operand in full_plan(2, 1).body]
     ['Ip', 'Ip']

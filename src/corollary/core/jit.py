@@ -109,7 +109,7 @@ _always = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def charge(elements: int) -> bool:
-    """Whether a loop over so many elements is interpreted, which counts them."""
+    """Whether a loop over this many elements is interpreted; counts the elements."""
     global _interpreted
     if _always:
         return True
@@ -129,7 +129,7 @@ def stop_interpreting() -> None:
 
 
 def for_work(function: Function, elements: int) -> Function:
-    """A loop whose arguments do not show its work, to be called for work on so many elements.
+    """A loop whose arguments do not show its work; the caller states the number of elements.
 
     >>> @compiled
     ... def half(number):
