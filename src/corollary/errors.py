@@ -225,8 +225,8 @@ class Source:
         """Read a UTF-8 file; a byte-order mark is dropped, Windows line ends are kept."""
         try:
             data = Path(path).read_bytes()
-        except OSError as error:
-            reason = error.strerror or str(error)
+        except (OSError, ValueError) as error:  # a ValueError if the path contains U+0000
+            reason = getattr(error, "strerror", None) or str(error)
             raise InvalidInput(
                 "E301", f"cannot read {path}: {reason}", UNREADABLE, file=str(path)
             ) from None

@@ -21,7 +21,7 @@ from corollary.knowledge_base.rdflib_store import CorollaryStore
 
 VALUES: list[Any] = [
     None, 5, -1, 3.5, True, "x y", "", b"b", object(), [], [1], {}, {1: 2}, (1, 2, 3), len,
-    (None, None, None), "<urn:a>", "[?x, ?y",
+    (None, None, None), "<urn:a>", "[?x, ?y", "a\0b.ttl", Path("a\0b"),
 ]  # fmt: skip
 # Arguments with which functions that need some can run, so that their options are tried as well.
 GOOD = {

@@ -81,7 +81,11 @@ def checked(function: F) -> F:
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         _check(function, plain, arguments, options)
-        return function(*arguments, **options)
+        try:
+            return function(*arguments, **options)
+        except ValueError as error:
+            _refuse_path(error)
+            raise
 
     return cast("F", call)
 
@@ -114,9 +118,19 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
         with self.state.guard:
             if plain:
                 _check(method, plain, (self, *arguments), options)
-            return method(self, *arguments, **options)
+            try:
+                return method(self, *arguments, **options)
+            except ValueError as error:
+                _refuse_path(error)
+                raise
 
     return call
+
+
+def _refuse_path(error: ValueError) -> None:
+    """Report a path that no file system can have."""
+    if str(error) == "embedded null byte":
+        raise InvalidInput("E301", "a path contains the character U+0000") from None
 
 
 def _plain_arguments(function: Callable[..., Any]) -> dict[str, str]:

@@ -95,8 +95,8 @@ class Program:
 
     @classmethod
     def _load(cls, path: Path, loaded: set[Path]) -> Program:
-        loaded.add(path.resolve())
         source = Source.read(path)
+        loaded.add(path.resolve())
         if path.suffix == ".srl":
             return cls._parse_srl(source, path, loaded)
         return cls.parse(source)
