@@ -10,7 +10,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.rdf import formats
 from corollary.rdf.owl_profile import OutsideAxiom, outside_rl
 
-DATA = Path("/work/shared/data")
+DATA = Path(__file__).parents[2] / "../shared/data"
 PREFIXES = """
 @prefix : <urn:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
 @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
