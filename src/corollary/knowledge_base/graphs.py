@@ -114,23 +114,23 @@ class _Graphs:
         after = records.difference(lost).union(gained)
         new_triples, old_triples = inserted.only([TRIPLES]), deleted.only([TRIPLES])
         old_reach, reach = (Reach.of(r, self.dictionary) for r in (records, after))
-        gained_triples = self._triples(_rows(gained))
+        gained_triples = self.triples(_rows(gained))
         concerned = new_triples.union(old_triples).union(gained_triples)
         if QUAD in lost.predicates():
-            concerned = concerned.union(self._triples(_rows(lost)))
+            concerned = concerned.union(self.triples(_rows(lost)))
         if REASON_OVER in lost.predicates() or REASON_OVER in gained.predicates():
-            everything = before.only([TRIPLES]).union(self._triples(_rows(records)))
-            concerned = concerned.union(everything).union(self._defaults(records))
+            everything = before.only([TRIPLES]).union(self.triples(_rows(records)))
+            concerned = concerned.union(everything).union(self.defaults(records))
         old_quads = self.quads_of(concerned, records)
         quads = _rows(self._facts(old_quads).difference(lost).union(gained.only([QUAD])))
         default_graph = self.default_graph(concerned, before, old_reach, old_quads)
         default_graph = default_graph.difference(old_triples).union(new_triples)
         is_new = not len(old_quads) and reach.graphs is None
-        named = gained_triples if is_new else self._triples(reach.quads(quads))
+        named = gained_triples if is_new else self.triples(reach.quads(quads))
         explicit = named.union(default_graph) if reach.default else named
         recorded = default_graph.intersection(named) if reach.default else default_graph
         asserted = new_triples.union(gained_triples).intersection(explicit)
-        old_defaults = self._defaults(records).intersection(concerned)
+        old_defaults = self.defaults(records).intersection(concerned)
         plain = (TRIPLES, DEFAULTS)
         return Changes(
             inserted.without(plain)
@@ -148,13 +148,13 @@ class _Graphs:
         self, concerned: Facts | None, explicit: Facts, reach: Reach, quads: Ids
     ) -> Facts:
         """The triples of the default graph, among those concerned; `quads` are theirs."""
-        recorded = self._defaults(explicit.only([DEFAULTS]))
+        recorded = self.defaults(explicit.only([DEFAULTS]))
         triples = explicit.only([TRIPLES])
         if concerned is not None:
             recorded, triples = recorded.intersection(concerned), triples.intersection(concerned)
         if not reach.default:
             return recorded
-        return triples.difference(self._triples(reach.quads(quads))).union(recorded)
+        return triples.difference(self.triples(reach.quads(quads))).union(recorded)
 
     def quads_of(self, triples: Facts, records: Facts) -> Ids:
         """The quads of some triples."""
@@ -185,12 +185,12 @@ class _Graphs:
     def _facts(self, quads: Ids) -> Facts:
         return self.engine.facts({QUAD: quads} if len(quads) else {})
 
-    def _triples(self, *quads: Ids) -> Facts:
+    def triples(self, *quads: Ids) -> Facts:
         """The triples of quads."""
         rows = np.concatenate(quads)
         return self.engine.facts(narrow(TRIPLE, [*rows.T[:3]], self.dictionary))
 
-    def _defaults(self, records: Facts) -> Facts:
+    def defaults(self, records: Facts) -> Facts:
         """The triples that are recorded as those of the default graph."""
         if DEFAULTS not in records.predicates():
             return self.engine.facts({})
@@ -230,7 +230,7 @@ def default_graph(explicit: Facts, engine: Engine[Facts], among: Facts | None = 
 def unread_triples(explicit: Facts, engine: Engine[Facts]) -> Facts:
     """The triples of graphs that rules do not read, as far as they are not explicit."""
     graphs, records = _Graphs(explicit, engine), explicit.only(RECORDS)
-    every = graphs._triples(_rows(records)).union(graphs._defaults(records))
+    every = graphs.triples(_rows(records)).union(graphs.defaults(records))
     return every.difference(explicit)
 
 
@@ -242,10 +242,10 @@ def graph_difference(old: Facts, new: Facts, engine: Engine[Facts]) -> tuple[Fac
     graphs = _Graphs(old, engine)
     concerned = lost.union(gained).only([TRIPLES])
     for facts in (lost, gained):
-        concerned = concerned.union(graphs._triples(_rows(facts))).union(graphs._defaults(facts))
+        concerned = concerned.union(graphs.triples(_rows(facts))).union(graphs.defaults(facts))
     if REASON_OVER in (*lost.predicates(), *gained.predicates()):
         for facts in (old, new):
-            concerned = concerned.union(facts.only([TRIPLES])).union(graphs._defaults(facts))
+            concerned = concerned.union(facts.only([TRIPLES])).union(graphs.defaults(facts))
     before, after = (default_graph(facts, engine, concerned) for facts in (old, new))
     kept = (TRIPLES, DEFAULTS)
     lost = lost.without(kept).union(before.difference(after))

@@ -107,7 +107,7 @@ def purge(
     newest = old.snapshot()
     if newest.mode == "hybrid":
         hint = "build a new store from an export"
-        raise InvalidInput("E517", "a hybrid store cannot be purged", hint, file=str(folder))
+        raise InvalidInput("E517", "a hybrid store cannot be purged", hint, file=str(path))
     source = _Purged(old, open_terms(newest), arities_of(newest), newest.program)
     source.select(statements, about, graph, **options)
     part = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"

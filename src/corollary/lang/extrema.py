@@ -88,10 +88,11 @@ def extrema_of(rules: Iterable[Rule], partition: Partition) -> dict[Predicate, E
 def recursion(rule: Rule, values: Mapping[Variable, Atom], extremum: Extremum) -> Recursion | str:
     """How the head's value depends on the `values` of extremal atoms; or why it may not.
 
-    >>> from corollary.lang.program import Program
+    >>> from corollary.errors import Source
+    >>> from corollary.lang.parser import Parser
     >>> def of(head):
     ...     text = head + " :- d(?x, ?d), e(?x, ?y, ?w) ."
-    ...     rule = Program.parse(text).rules[0]
+    ...     [rule] = Parser(Source("example", text)).statements()
     ...     found = recursion(rule, {Variable("d"): rule.body[0]}, Extremum("MIN", 1))
     ...     return found if isinstance(found, str) else len(found.guards)
     >>> of("d(?y, MIN(?d + ?w))"), of("d(?y, MIN(?d * ?w))"), of("d(?y, MIN(?w - ?d))")

@@ -27,7 +27,8 @@ class Store:
     >>> from corollary.lang.program import Program
     >>> store = Store.create(Path(tempfile.mkdtemp()) / "paths")
     >>> writer = store.writer()
-    >>> writer.add_terms(pa.array(['"a"', '"b"']))
+    >>> writer.add_terms(pa.array(['"a"', '"b"'])).rows
+    2
     >>> writer.add_facts(pa.table({"relation": ["edge"], "arg0": [0], "arg1": [1]}), explicit=True)
     >>> program = Program.parse("path(?x, ?y) :- edge(?x, ?y) .")
     >>> writer.add_facts(pa.table({"relation": ["path"], "arg0": [0], "arg1": [1]}))
