@@ -49,14 +49,14 @@ def local(store: str, **options: str) -> list[tuple[Any, ...]]:
 
 CHANGES = [
     (1, "inserted", "edge", "a", "2", None, None, True),
-    (1, "inserted", "path", "a", "2", None, False),
-    (1, "inserted", "triples", "<urn:o>", "<urn:s>", '"x y"@en', True),
+    (1, "inserted", "path", "a", "2", None, None, False),
+    (1, "inserted", "triples", "<urn:o>", "<urn:s>", '"x y"@en', None, True),
     (2, "inserted", "edge", "2", "3", None, None, True),
-    (2, "inserted", "path", "2", "3", None, False),
-    (2, "inserted", "path", "a", "3", None, False),
+    (2, "inserted", "path", "2", "3", None, None, False),
+    (2, "inserted", "path", "a", "3", None, None, False),
     (3, "deleted", "edge", "a", "2", None, None, True),
-    (3, "deleted", "path", "a", "2", None, False),
-    (3, "deleted", "path", "a", "3", None, False),
+    (3, "deleted", "path", "a", "2", None, None, False),
+    (3, "deleted", "path", "a", "3", None, None, False),
     (4, "explicit", "path", "2", "3", None, None, True),
 ]
 
