@@ -12,7 +12,7 @@ from types import FrameType
 
 # Seconds until a lost interrupt is repeated: Python drops an exception that a signal handler raises
 # inside the callback of a weak reference or the finalizer of an object.
-REPEAT_SECONDS = 0.5
+REPEAT_SECONDS = 0.1
 
 
 @contextlib.contextmanager
