@@ -28,7 +28,7 @@ test: $(READY) ## lint and run the fast tests, side by side
 test-fast: $(READY) ## run the fast tests alone
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
 
-test-long: $(READY) ## run the long tests: replays, faults, hostile inputs, all random cases
+test-long: $(READY) ## run the long tests: replays, faults, hostile inputs, more random cases
 	$(BIN)/pytest -n 2 --dist loadgroup -m "long or scaled"
 
 test-versions: ## run the fast tests on each of Python 3.11, 3.12 and 3.13 that is found

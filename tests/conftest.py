@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(group))
         test = getattr(item, "obj", None)
         if is_hypothesis_test(test):
-            item.add_marker("scaled")
+            if not item.get_closest_marker("spark"):  # whose cases are slow
+                item.add_marker("scaled")
             if hasattr(test, "_hypothesis_internal_use_settings"):  # not a state machine
                 decorated[id(test)] = test
     for test in decorated.values():
