@@ -351,7 +351,7 @@ def test_a_killed_writer_leaves_a_whole_store(address: str, kind: str) -> None:
         update(KnowledgeBase.open(address), number)
     news, kills, high = 0, 0, 0.3
     with Killer() as killer:
-        for number in range(25):
+        for number in range(14):
             before, old = Store.open(address).latest(), facts(address)
             if killer.kill(address, kind, number + 100, seconds=chance.uniform(0.0, high)):
                 kills += 1
@@ -361,7 +361,7 @@ def test_a_killed_writer_leaves_a_whole_store(address: str, kind: str) -> None:
             news += assert_whole(address, before, old)
             if kind != "update":
                 update(KnowledgeBase.open(address), number)
-    assert kills >= 6
+    assert kills >= 3
     assert news > 0
     vacuum(Store.open(address), older_than=0.0)
     compact(Store.open(address), full=True)
