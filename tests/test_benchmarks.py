@@ -643,7 +643,10 @@ def test_rdf_load(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.long
 def test_hybrid(capsys: pytest.CaptureFixture[str]) -> None:
     rows = run(capsys, "hybrid", "--scale", "1", "--repeat", "1")
-    closure, *others = rows
+    rules = [row for row in rows if row["case"] == "rules"]
+    assert rules
+    assert all(row["rules"] > 0 for row in rules)
+    closure, *others = [row for row in rows if row["case"] != "rules"]
     assert closure["correct"]
     assert closure["derived"] < closure["full_derived"] / 100
     patterns = {row["pattern"]: row for row in others if row["case"] == "pattern"}
