@@ -81,3 +81,13 @@ def test_graphs_equal_those_of_the_embedded_engine(
         assert not isinstance(frame, bool)
         assert sorted(str(tuple(row)) for row in frame.collect()) == answers(kb, query), query
     KnowledgeBase.open(tmp_path / "store").state.reasoner.verify()
+
+
+def test_axioms_hold_whatever_graphs_rules_read(spark: SparkSession, tmp_path: Path) -> None:
+    data = write(tmp_path / "data.nq", START)
+    co.build(tmp_path / "store", data, rules="owl-rl", reason_over=["<urn:g>"], session=spark)
+    kb = KnowledgeBase("owl-rl", reason_over=["<urn:g>"])
+    assert "owl:Thing a owl:Class" in kb
+    kb.load(data)
+    kb.save(tmp_path / "embedded")
+    assert content(tmp_path / "store") == content(tmp_path / "embedded")

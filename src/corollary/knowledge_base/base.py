@@ -16,6 +16,7 @@ from corollary.core.log import LOGGER
 from corollary.core.notices import Notices, gathering
 from corollary.core.proof import Proof
 from corollary.core.public import guarded
+from corollary.core.tables import encode
 from corollary.core.watch import watching
 from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.data import DataReader, ReadOptions
@@ -139,7 +140,8 @@ class KnowledgeBase(TripleSurface):
         graph_of = DataReader(dictionary, program.prefixes, {}).graph
         chosen = reason_over_terms(reason_over, graph_of)
         facts = {**facts, **reason_over_rows(chosen, dictionary)}
-        explicit = explicit_tables(facts, embedded)
+        axioms = embedded.facts(encode(program.axioms, dictionary))  # hold whatever rules read
+        explicit = explicit_tables(facts, embedded).union(axioms)
         with gathering(Notices()) as notices, watching("deriving"):
             self.state = KnowledgeState.derive(program, explicit, embedded, settings)
         note_axioms([(True, facts)], program, None, dictionary, notices)

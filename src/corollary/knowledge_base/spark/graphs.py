@@ -5,11 +5,11 @@ See `corollary.knowledge_base.graphs`: the relations are the same, computed by j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from corollary.core.graphs import DEFAULTS, QUAD, REASON_OVER
 from corollary.engines.spark.stored import DataFrame
-from corollary.lang.syntax import TRIPLES_NAME
+from corollary.lang.syntax import TRIPLE, TRIPLES_NAME, Atom, Constant
 from corollary.query.plan import Source
 from corollary.store.commits import Count
 
@@ -39,6 +39,19 @@ def explicit_rows(
     for relation, rows in ((TRIPLES_NAME, explicit), (DEFAULTS.relation, defaults)):
         others = others.unionAll(rows.selectExpr(f"'{relation}' AS relation", *_TRIPLE, *missing))
     return others
+
+
+def axiom_rows(
+    facts: DataFrame, axioms: Iterable[Atom], constants: Mapping[Constant, int]
+) -> DataFrame:
+    """The axioms of a program that are triples, in the columns of facts; they always hold."""
+    width = len(facts.columns) - 1
+    rows = [
+        (TRIPLES_NAME, *(constants[term] for term in axiom.constants()), *(None,) * (width - 3))
+        for axiom in axioms
+        if axiom.relation == TRIPLE
+    ]
+    return facts.sparkSession.createDataFrame(rows, facts.schema)
 
 
 def graph_frames(

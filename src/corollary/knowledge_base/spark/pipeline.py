@@ -29,7 +29,7 @@ from corollary.knowledge_base.relation_frames import result_relations
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
 from corollary.knowledge_base.spark.built import Built, built
-from corollary.knowledge_base.spark.graphs import explicit_rows
+from corollary.knowledge_base.spark.graphs import axiom_rows, explicit_rows
 from corollary.knowledge_base.spark.load import Loaded
 from corollary.knowledge_base.spark.operation import (
     Operation,
@@ -95,6 +95,9 @@ def build(
                 graphs = {loaded.constants[graph] for graph in read} if read else None
                 default = loaded.constants.get(DEFAULT)
                 rows = explicit_rows(loaded.facts, default, graphs)
+                if graphs is not None and default not in graphs:
+                    axioms = axiom_rows(rows, program.axioms, loaded.constants)
+                    rows = rows.unionAll(axioms)
                 facts = operation.frames.persist(rows)
                 encoded = replace(loaded.encoded, facts=facts)
                 loaded = replace(loaded, encoded=encoded)
