@@ -18,7 +18,7 @@ from corollary.knowledge_base.verify import verify_store
 from corollary.lang import reference
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.lang.syntax import Atom, is_auxiliary
+from corollary.lang.syntax import IRI, TRIPLE, Atom, is_auxiliary
 from corollary.store import Store, compaction, slices
 from corollary.store.changes import between
 from tests.effort import first
@@ -41,10 +41,14 @@ def visible(atoms: set[Atom]) -> set[Atom]:
 
 
 def writable(seed: int) -> Stream:
-    """A stream whose rules the language can write: values may be others, which stores refuse."""
+    """A stream that the language can write: values may be others, which stores refuse."""
     while True:
         found = stream(seed, commits=6)
         rules = {*found.program.rules, *(r for commit in found.commits for r in commit.added)}
+        stated = {*found.program.facts, *(f for commit in found.commits for f in commit.inserted)}
+        if any(f.relation == TRIPLE and not isinstance(f.terms[1], IRI) for f in stated):
+            seed += 1000
+            continue
         try:
             Program.parse("\n".join(map(Printer(well_known=False).rule, rules)))
         except InvalidProgram as error:
