@@ -35,7 +35,7 @@ FACTS = 1_000_000  # for each unit of `--scale`
 _GRAPH = "Debian bookworm"
 _RULES = "owl-rl"
 _SEED = 1
-# Billions of triples, and machines; each has so many cores for Spark.
+# Billions of triples, and machines; the cores of each that Spark uses.
 PLANS = ((1, 1), (1, 4), (10, 4), (10, 16), (100, 40), (100, 160))
 PLAN_CORES = 14
 MASTERS = ("local[1]", "local[2]", "cluster of 2")

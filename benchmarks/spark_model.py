@@ -65,7 +65,7 @@ def simulated(trace: Trace, executors: int, cores: int, network: float = NETWORK
 
 
 def scaled(trace: Trace, factor: float) -> Trace:
-    """The trace of so many times the data; stages of one task stay as they are.
+    """Scale a trace to a multiple of the data; stages of one task stay as they are.
 
     >>> [job] = scaled([Job(1.0, [[Task(2.0, 0)] * 4, [Task(1.0, 0)]])], 10)
     >>> [len(tasks) for tasks in job.stages], round(job.driver, 3)

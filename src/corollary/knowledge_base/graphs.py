@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _WANTED = Predicate("_wanted")
 _FOUND = Predicate("_found")
-_BY_LOOKUP = 32  # look up the quads of so many times fewer triples than there are quads
+_BY_LOOKUP = 32  # look up quads of triples if there are this many times more quads than triples
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ def _nothing(t: Translation, relation: Relation) -> Relation:
 
 
 def without_graph(t: Translation, relation: Relation) -> Relation:
-    """The right side of a MINUS, without the variable of the active graph: it is no shared one."""
+    """The right side of a MINUS, without the variable of the active graph, which is not shared."""
     bound = bound_graph(t)
     if bound is None or bound[0] not in relation.columns:
         return relation
