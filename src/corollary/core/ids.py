@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,8 @@ def row_groups(values: npt.NDArray[Any]) -> Iterator[tuple[int, npt.NDArray[np.i
     order = np.argsort(values.astype(np.uint16) if is_short else values, kind="stable")
     ordered = values[order]
     starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    for rows in np.split(order, starts) if len(order) else ():
-        yield int(values[rows[0]]), rows
+    for first, last in pairwise([0, *starts.tolist(), len(order)] if len(order) else ()):
+        yield int(ordered[first]), order[first:last]
 
 
 class Contained:

@@ -104,7 +104,7 @@ def narrow(relation: str, columns: Sequence[Ids], dictionary: Dictionary) -> Tab
         return {Predicate(relation): np.stack(columns, axis=1)}
     if not len(columns[0]):
         return {}
-    return {p: np.stack(part, axis=1) for p, part, _ in scatter(TRIPLES, columns, dictionary)}
+    return {p: np.array(part).T for p, part, _ in scatter(TRIPLES, columns, dictionary)}
 
 
 def argument_columns(predicate: Predicate, rows: Ids, dictionary: Dictionary) -> list[Ids]:
@@ -125,7 +125,10 @@ def joined(tables: Iterable[Tables]) -> Tables:
     for table in tables:
         for predicate, rows in table.items():
             parts.setdefault(predicate, []).append(rows)
-    return {predicate: np.concatenate(rows) for predicate, rows in parts.items()}
+    return {
+        predicate: np.concatenate(rows) if len(rows) > 1 else rows[0]
+        for predicate, rows in parts.items()
+    }
 
 
 def body_tables(

@@ -195,36 +195,38 @@ def add(
     """Encode statements."""
     numbers: dict[object, int] = {}
     number = numbers.setdefault
-    columns = (
+    columns = [
         [number(quad.subject, len(numbers)) for quad in quads],
         [number(quad.predicate, len(numbers)) for quad in quads],
         [number(quad.object, len(numbers)) for quad in quads],
-    )
+    ]
     if any(isinstance(term, Triple) for term in numbers):
         plain = [quad for quad in quads if not isinstance(quad.object, Triple)]
         for _ in range(len(quads) - len(plain)):
             reading.malformed(file, None, None, NO_TRIPLE)
         add(plain, scope, reading, file, budget)
         return
-    named = np.zeros(len(quads), np.bool_)
-    graph = [0] * len(quads)
+    named = np.zeros(0, np.bool_)
     if reading.has_graphs:
         names = [quad.graph_name for quad in quads]
         named = np.array([name != _DEFAULT_GRAPH for name in names], np.bool_)
         if named.any() and reading.keeps_graphs:
-            graph = [
-                number(name, len(numbers)) if is_named else 0
-                for name, is_named in zip(names, named.tolist(), strict=True)
-            ]
+            columns.append(
+                [
+                    number(name, len(numbers)) if is_named else 0
+                    for name, is_named in zip(names, named.tolist(), strict=True)
+                ]
+            )
     texts = list(map(str, numbers))
     if budget is not None:
         budget.spend(texts)
     canonical = [scope(text) if text.startswith("_:") else text for text in texts]
     ids = reading.dictionary.encode_texts(pa.array(canonical, pa.large_string()))
+    rows = ids[np.array(columns, np.intp)]
     if named.any():
-        reading.add_quads([ids[column] for column in columns], ids[graph], named, file)
+        reading.add_quads(rows[:3], rows[-1], named, file)
     else:
-        reading.add(*(ids[column] for column in columns))
+        reading.add(*rows)
 
 
 def document_scope(prefix: str, own: str) -> Scope:
