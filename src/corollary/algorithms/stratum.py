@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -71,25 +71,24 @@ class StratumUpdate(Generic[F]):
     lost: F  # deleted explicit facts of this stratum, and heads of removed rules
     gained: F  # inserted explicit facts of this stratum
     counters: Counters[F] | None = None
+    nothing: F = field(init=False)
+    old_rules: tuple[CompiledRule, ...] = field(init=False)  # that the old program has too
+    old_recursive: tuple[CompiledRule, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nothing = self.engine.facts({})
+        self.old_rules = self._old(self.stratum.rules)
+        self.old_recursive = self._old(self.stratum.recursive)
 
     def only_own(self, facts: F) -> F:
         """Select the facts of this stratum's predicates."""
         return facts.only(self.stratum.predicates)
 
-    @cached_property
-    def nothing(self) -> F:
-        """The empty set."""
-        return self.engine.facts({})
-
-    @cached_property
-    def old_rules(self) -> tuple[CompiledRule, ...]:
-        """The rules that the old program has too."""
-        return tuple(rule for rule in self.stratum.rules if rule not in self.added_rules)
-
-    @cached_property
-    def old_recursive(self) -> tuple[CompiledRule, ...]:
-        """The recursive rules that the old program has too."""
-        return tuple(rule for rule in self.stratum.recursive if rule not in self.added_rules)
+    def _old(self, rules: tuple[CompiledRule, ...]) -> tuple[CompiledRule, ...]:
+        """Leave out the added rules; without any, engines find their index of the same tuple."""
+        if not self.added_rules:
+            return rules
+        return tuple(rule for rule in rules if rule not in self.added_rules)
 
     @cached_property
     def surviving(self) -> F:
@@ -113,7 +112,7 @@ class StratumUpdate(Generic[F]):
         """(E⁻ ∩ Oˢ) ∪ Πₙᵣ[I : D \\ A, A \\ D]; adjusts the counters."""
         if not self.stratum.nonrecursive:
             return self.lost
-        rules = [rule for rule in self.stratum.nonrecursive if rule not in self.added_rules]
+        rules = self._old(self.stratum.nonrecursive)
         derived = self.lost_instances(rules, phase=phase, counted=self.counters is not None)
         if self.counters is not None:
             self.counters.add(derived, recursive=False, sign=-1)
@@ -133,7 +132,7 @@ class StratumUpdate(Generic[F]):
 
     def gained_by(self, rules: Sequence[CompiledRule], *, counted: bool) -> list[Derived[F]]:
         """Instances that begin with the update: of old rules by the changes, of added rules all."""
-        old = [rule for rule in rules if rule not in self.added_rules]
+        old = self._old(tuple(rules))
         added = [rule for rule in rules if rule in self.added_rules]
         parts = [self.gained_instances(old, counted=counted)] if old else []
         if added:

@@ -25,6 +25,8 @@ class Operand(Enum):
     REMOVED = "Δn"
     UNPROVED = "facts without a proof yet"
 
+    __hash__ = object.__hash__  # that of Enum is interpreted, and every atom of a rule looks one up
+
 
 @dataclass(frozen=True)
 class DeltaPlan:
