@@ -141,6 +141,8 @@ class ColumnarEngine:
             jobs = [
                 (rule, reading) for rule in touched for reading in delta_readings(rule, operands)
             ]
+            if not jobs and not counted:
+                return Derived(empty, 0)
         self._run(jobs, absent, collector, heads)
         derived = collector.facts()
         return Derived(

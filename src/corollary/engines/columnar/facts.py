@@ -219,8 +219,7 @@ class ColumnarFacts:
     ) -> ColumnarFacts:
         """Replace these relations; update the size and the wide relations incrementally."""
         result = ColumnarFacts._of(self.space, relations)
-        if self._size is not None:
-            result._size = self._size - len(lost) + len(gained)
+        result._size = len(self) - len(lost) + len(gained)
         for wide, relation in self._wide.items():
             left = relation.difference(lost.wide(wide)) if lost.relations else relation
             result._wide[wide] = left.union(gained.wide(wide)) if gained.relations else left
@@ -243,20 +242,22 @@ class ColumnarFacts:
 
     def without(self, predicates: Collection[Predicate]) -> ColumnarFacts:
         """Drop the facts of these predicates."""
-        mine = self.relations
+        mine, wide = self.relations, [p for p in _WIDE if p in predicates]
         if not mine:
             return self
-        if len(mine) <= len(predicates):
-            predicates = frozenset(predicates)
-            selected = {p: relation for p, relation in mine.items() if p not in predicates}
-        else:
-            selected = dict(mine)
-            for predicate in predicates:
-                selected.pop(predicate, None)
-        for wide in _WIDE:
-            if wide in predicates:
-                selected = {p: relation for p, relation in selected.items() if not covers(wide, p)}
-        return ColumnarFacts._of(self.space, selected)
+        dropped = mine.keys() & predicates
+        if wide:
+            dropped |= {p for p in mine if any(covers(each, p) for each in wide)}
+        if not dropped:
+            return self
+        relations, size = dict(mine), self._size
+        for predicate in dropped:
+            relation = relations.pop(predicate)
+            if size is not None:
+                size -= len(relation)
+        result = ColumnarFacts._of(self.space, relations)
+        result._size = size
+        return result
 
     def renamed(self, predicate: Predicate, new: Predicate) -> ColumnarFacts:
         """Rename the predicate of facts."""

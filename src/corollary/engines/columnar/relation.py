@@ -550,7 +550,8 @@ class Relation:
         if len(other) < len(self):
             self, other = other, self
         keys = self.keys()
-        if len(other.runs) == 1 and not other.tombstones:
+        are_many = len(keys) > tuning.probe_keys_limit
+        if are_many and len(other.runs) == 1 and not other.tombstones:
             all_or_none = other.runs[0].contains_all_or_none(keys)
             if all_or_none is not None:
                 return self if all_or_none else Relation(self.arity)
