@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 import threading
 from collections.abc import Callable
 from numbers import Integral
@@ -76,11 +77,11 @@ def checked(function: F) -> F:
     ...
     corollary.errors.InvalidInput: E345: expected a whole number as 'number' of half, found ...
     """
-    plain = _plain_arguments(function)
+    plain = _PlainArguments(function)
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        _check(function, plain, arguments, options)
+        plain.check(arguments, options)
         try:
             return function(*arguments, **options)
         except ValueError as error:
@@ -111,13 +112,12 @@ _GUARDED = {"__contains__", "__len__", "_repr_html_", "__enter__"}
 
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    plain = _plain_arguments(method)
+    plain = _PlainArguments(method)
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         with self.state.guard:
-            if plain:
-                _check(method, plain, (self, *arguments), options)
+            plain.check((self, *arguments), options)
             try:
                 return method(self, *arguments, **options)
             except ValueError as error:
@@ -133,39 +133,37 @@ def _refuse_path(error: ValueError) -> None:
         raise InvalidInput("E301", "a path contains the character U+0000") from None
 
 
-def _plain_arguments(function: Callable[..., Any]) -> dict[str, str]:
-    """The arguments with plain annotations."""
-    return {
-        name: annotation
-        for name, annotation in function.__annotations__.items()
-        if name != "return"
-        and isinstance(annotation, str)
-        and all(part in _KINDS for part in annotation.split(" | "))
-    }
+class _PlainArguments:
+    """The arguments of a function with plain annotations, and the check of their values."""
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        code: CodeType = inspect.unwrap(function).__code__
+        positions = {name: at for at, name in enumerate(code.co_varnames[: code.co_argcount])}
+        self._function = function.__name__
+        self._kinds = [
+            (name, positions.get(name, sys.maxsize), annotation)
+            for name, annotation in function.__annotations__.items()
+            if name != "return"
+            and isinstance(annotation, str)
+            and all(part in _KINDS for part in annotation.split(" | "))
+        ]
 
-def _check(
-    function: Callable[..., Any],
-    plain: dict[str, str],
-    arguments: tuple[Any, ...],
-    options: dict[str, Any],
-) -> None:
-    for name, value in [*zip(_names(function), arguments, strict=False), *options.items()]:
-        kinds = plain.get(name)
-        if kinds is not None and type(value).__name__ != kinds and not _fits(value, kinds):
-            expected = " or ".join(_NAMES[kind] for kind in kinds.split(" | ") if kind in _NAMES)
-            raise InvalidInput(
-                "E345",
-                f"expected {expected} as '{name}' of {function.__name__},"
-                f" found a value of type {type(value).__name__}",
-            )
-
-
-@functools.cache
-def _names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the arguments that may be given by position."""
-    code: CodeType = inspect.unwrap(function).__code__
-    return code.co_varnames[: code.co_argcount]
+    def check(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        """Raise an error unless all values have the types of their annotations."""
+        for name, position, kinds in self._kinds:
+            if position < len(arguments):
+                value = arguments[position]
+            elif name in options:
+                value = options[name]
+            else:
+                continue
+            if type(value).__name__ != kinds and not _fits(value, kinds):
+                known = [_NAMES[kind] for kind in kinds.split(" | ") if kind in _NAMES]
+                raise InvalidInput(
+                    "E345",
+                    f"expected {' or '.join(known)} as '{name}' of {self._function},"
+                    f" found a value of type {type(value).__name__}",
+                )
 
 
 def _fits(value: object, kinds: str) -> bool:
