@@ -181,8 +181,10 @@ class Dictionary:
         """The canonical texts of ids, as Arrow."""
         import pyarrow as pa
 
-        wanted = np.asarray(ids, np.int64)
-        return self._flushed().array().take(pa.array(wanted))
+        # Converted by `pa.array`, the first array would load pandas where it is installed: 0.25 s.
+        wanted = pa.py_buffer(np.ascontiguousarray(ids, np.int64))
+        places = pa.Int64Array.from_buffers(pa.int64(), len(ids), [None, wanted])
+        return self._flushed().array().take(places)
 
     def texts_from(self, first: int) -> pa.LargeStringArray:
         """The canonical texts of all terms from an id on, in the order of their ids.
