@@ -80,6 +80,8 @@ class Table:
         self._options = storage_options(folder)
         self._listed: dict[int, ObjectPath] = {}  # the log entries of a remote table
         self._listed_until = 0.0
+        self._log = f"{folder}{os.sep}{LOG}{os.sep}"
+        self._seen = -1  # the newest version when the log was last looked at
         self._newest: DeltaTable | None = None
         self._states: dict[int, State] = {}
         self._own_manifests: dict[int, Manifest] = {}  # of the last commit by this process
@@ -122,6 +124,10 @@ class Table:
         """The newest version; of a remote table, as of a moment ago."""
         if self._listed and time.monotonic() < self._listed_until:
             return max(self._listed)
+        if self._has_entry(self._seen):  # a listing takes longer the more versions there are
+            while self._has_entry(self._seen + 1):
+                self._seen += 1
+            return self._seen
         newest, listed = -1, dict[int, ObjectPath]()
         try:
             for entry in scan(self.folder / LOG):
@@ -135,7 +141,14 @@ class Table:
         if newest < 0:
             raise damage(self.folder / LOG, "no commit is left")
         self._listed, self._listed_until = listed, time.monotonic() + _LISTING_SECONDS
+        self._seen = newest
         return newest
+
+    def _has_entry(self, version: int) -> bool:
+        """Test whether the log of a local table has the entry of a version."""
+        if version < 0 or isinstance(self.folder, ObjectPath):
+            return False
+        return os.path.exists(f"{self._log}{version:020d}.json")
 
     def state(self, version: int | None = None) -> State:
         """The columns and files of a version, verified against the manifest of its commit."""
