@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -19,7 +22,7 @@ from corollary.knowledge_base.verify import verify_store
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize
 from corollary.lang.syntax import Atom
-from corollary.store import Store, compaction
+from corollary.store import Store, compaction, steps
 from tests.cli.calls import call
 from tests.effort import first
 from tests.test_reverts import is_fact
@@ -208,6 +211,68 @@ def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with pytest.raises(InvalidInput) as caught:
             purge(place, about=["1"])
         assert caught.value.code == "E517"
+
+
+KILLED = """
+import os, signal, sys
+from corollary.core import files
+from corollary.knowledge_base.purging import purge
+from corollary.store import steps
+
+def watch(passed):
+    if passed == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if sys.argv[3] == "renames":
+    files._exchange_atomically = lambda one, other: False
+steps.watch = watch
+purge(sys.argv[1], about=["<http://e/ann>", '"ann@example.org"'])
+"""
+
+
+@pytest.mark.parametrize("way", ["exchange", pytest.param("renames", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("step", "is_purged"),
+    [
+        ("facts: committed", False),
+        ("purge: replayed", False),
+        ("purge: exchanged", True),
+        ("purge: before the removal", True),
+    ],
+)
+def test_a_killed_purge_leaves_a_whole_store(
+    step: str, is_purged: bool, way: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "s"
+    people(path)
+    (path / "notes.txt").write_text("kept", "utf-8")
+    command = [sys.executable, "-c", KILLED, str(path), step, way]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert KnowledgeBase.open(path).version == (5 if is_purged else 4)
+    assert ("http://e/ann" in contents(path)) is not is_purged
+    assert len([*tmp_path.iterdir()]) == 2  # what the next purge removes
+    purge(path, about=["<http://e/ann>", '"ann@example.org"'])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
+    assert "http://e/ann" not in contents(path)
+    assert (path / "notes.txt").read_text("utf-8") == "kept"
+    assert KnowledgeBase.open(path, at_version=2).query("ASK { ?x <http://e/age> 35 }") is True
+
+
+def test_one_purge_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s"
+    people(path)
+    codes = []
+
+    def watch(step: str) -> None:
+        if step == "purge: replayed" and not codes:
+            codes.append("")
+            with pytest.raises(OperationFailed) as caught:
+                purge(path, about=["<http://e/bob>"])
+            codes.append(caught.value.code)
+
+    monkeypatch.setattr(steps, "watch", watch)
+    purge(path, about=["<http://e/ann>"])
+    assert codes == ["", "E516"]
 
 
 def test_the_command_line(tmp_path: Path) -> None:

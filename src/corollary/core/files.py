@@ -1,7 +1,9 @@
-"""Atomic replacement of files, and the identity by which an unchanged file is recognized."""
+"""Atomic replacement of files and folders, and the identity of an unchanged file."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import shutil
 import stat
@@ -12,6 +14,8 @@ from typing import NamedTuple
 from corollary.errors import OperationFailed
 
 Identity = tuple[int, ...]
+
+_AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2  # of <fcntl.h> and <stdio.h>
 
 
 class Status(NamedTuple):
@@ -55,6 +59,41 @@ def replace_file(
         raise OperationFailed(
             "E401", f"cannot write {path}: {error.strerror or error}", file=str(path)
         ) from None
+
+
+def exchange_folders(one: Path, other: Path) -> None:
+    """Let two folders of one file system change places.
+
+    Linux and macOS do it atomically, unless the file system cannot. Otherwise three renames do it:
+    a process that is killed between them leaves a folder under its third, hidden name.
+    """
+    if not _exchange_atomically(os.fsencode(one), os.fsencode(other)):
+        aside = one.with_name(f".{one.name.lstrip('.')}.{os.getpid()}.aside")
+        os.rename(other, aside)
+        try:
+            os.rename(one, other)
+        except BaseException:
+            os.rename(aside, other)
+            raise
+        os.rename(aside, one)
+
+
+def _exchange_atomically(one: bytes, other: bytes) -> bool:
+    if os.name != "posix":
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "renameat2"):
+        status = libc.renameat2(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE)
+    elif hasattr(libc, "renamex_np"):
+        status = libc.renamex_np(one, other, _RENAME_SWAP)
+    else:
+        return False
+    if not status:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), os.fsdecode(one))
 
 
 def remove(path: Path) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack, cast
@@ -23,6 +25,7 @@ import pyarrow.compute as pc
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine, Facts
+from corollary.core.files import exchange_folders
 from corollary.core.tables import Tables, argument_columns, decode, joined
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.errors import InvalidInput, OperationFailed
@@ -37,7 +40,7 @@ from corollary.knowledge_base.transaction import Transaction
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import QUADS, TRIPLE, Aggregate, Atom, Constant, Negation, Rule
-from corollary.store import Store
+from corollary.store import Store, steps
 from corollary.store.commits import Commit, Statistics
 from corollary.store.delta import LOG, read_actions, sync, translate_write_errors
 from corollary.store.layout import (
@@ -54,6 +57,8 @@ from corollary.store.opening import open_terms
 from corollary.store.places import Place, store_path
 from corollary.store.store import current_user
 from corollary.store.writer import CommitFields, Writer
+
+_SUFFIX = ".purge"  # of the folder beside a store in which a purge writes the new one
 
 
 @dataclass(frozen=True)
@@ -110,13 +115,16 @@ def purge(
         raise InvalidInput("E517", "a hybrid store cannot be purged", hint, file=str(path))
     source = _Purged(old, open_terms(newest), arities_of(newest), newest.program)
     source.select(statements, about, graph, **options)
-    part = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"
-    with translate_write_errors(folder):
+    part = folder.parent / f".{folder.name}.{uuid.uuid4().hex}{_SUFFIX}"
+    with translate_write_errors(folder), _claim(folder):
+        _discard_remains(folder)
         try:
             purged = _replay(source, part, author or current_user())
+            steps.passed("purge: replayed")
             _replace(folder, part, old, newest.version)
         finally:
-            shutil.rmtree(part, ignore_errors=True)
+            if part.is_dir():
+                _discard(part, folder)
     return purged
 
 
@@ -415,30 +423,61 @@ def _keep_time(store: Store, commit: Commit) -> None:
 def _replace(folder: Path, part: Path, old: Store, version: int) -> None:
     """Put the new store in the place of the old one, unless somebody has committed meanwhile.
 
-    Whoever could not read the old one cannot read the new one; files in it that Corollary did not
-    write are moved to the new one.
+    Whoever could not read the old one cannot read the new one.
     """
-    aside = part.with_name(f"{part.name}.old")
     for name in (".", *TABLES):
         shutil.copymode(folder / name, part / name)
-    os.rename(folder, aside)
-    if Store(aside).latest() != version:
-        os.rename(aside, folder)
+    exchange_folders(part, folder)
+    steps.passed("purge: exchanged")
+    if Store(part).latest() != version:
+        exchange_folders(part, folder)
         raise OperationFailed(
             "E516",
             "the store changed while it was purged, so nothing was purged",
             "repeat the purge when nobody writes",
             file=str(old.path),
         )
-    try:
-        os.rename(part, folder)
-    except BaseException:
-        os.rename(aside, folder)
-        raise
-    for entry in foreign(aside):
+    sync(folder.parent)
+
+
+def _discard(part: Path, folder: Path) -> None:
+    """Remove a folder beside the store; what Corollary did not write moves into the store."""
+    for entry in foreign(part):
         assert isinstance(entry, Path), "the store is in a local folder"
-        kept = folder / entry.relative_to(aside)
+        kept = folder / entry.relative_to(part)
         kept.parent.mkdir(exist_ok=True)
         entry.rename(kept)
-    sync(folder.parent)
-    shutil.rmtree(aside)
+    steps.passed("purge: before the removal")
+    shutil.rmtree(part)
+
+
+@contextmanager
+def _claim(folder: Path) -> Iterator[None]:
+    """Let one process at a time purge a store; the system lifts the claim of a killed one."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise OperationFailed(
+            "E516",
+            "another process is purging the store",
+            "wait until it has ended",
+            file=str(folder),
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+def _discard_remains(folder: Path) -> None:
+    """Remove what killed purges have left beside the store: unfinished stores, or old ones."""
+    prefix = f".{folder.name}."
+    for entry in sorted(folder.parent.iterdir()):
+        name = entry.name.removeprefix(prefix).removesuffix(_SUFFIX)
+        if entry.name == f"{prefix}{name}{_SUFFIX}" and len(name) == 32 and entry.is_dir():
+            _discard(entry, folder)
