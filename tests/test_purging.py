@@ -261,7 +261,7 @@ def test_a_killed_purge_leaves_a_whole_store(
 def test_one_purge_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s"
     people(path)
-    codes = []
+    codes: list[str] = []
 
     def watch(step: str) -> None:
         if step == "purge: replayed" and not codes:

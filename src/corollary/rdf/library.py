@@ -224,7 +224,7 @@ def add(
     ids = reading.dictionary.encode_texts(pa.array(canonical, pa.large_string()))
     rows = ids[np.array(columns, np.intp)]
     if named.any():
-        reading.add_quads(rows[:3], rows[-1], named, file)
+        reading.add_quads([*rows[:3]], rows[-1], named, file)
     else:
         reading.add(*rows)
 
