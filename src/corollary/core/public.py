@@ -11,6 +11,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from types import CodeType
@@ -133,10 +134,31 @@ def _refuse_path(error: ValueError) -> None:
         raise InvalidInput("E301", "a path contains the character U+0000") from None
 
 
-def _plain_arguments(function: Callable[..., Any]) -> dict[str, str]:
-    """The arguments with plain annotations."""
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """An argument with a plain annotation."""
+
+    name: str
+    position: int | None  # None if it can be given by name only
+    annotation: str
+    types: tuple[type, ...]
+
+    def fits(self, value: object) -> bool:
+        """Test whether a value has one of the types; True and False are no numbers."""
+        return bool in self.types if isinstance(value, bool) else isinstance(value, self.types)
+
+
+def _plain_arguments(function: Callable[..., Any]) -> dict[str, _Argument]:
+    """The arguments with plain annotations, by name."""
+    code: CodeType = inspect.unwrap(function).__code__
+    positions = {name: at for at, name in enumerate(code.co_varnames[: code.co_argcount])}
     return {
-        name: annotation
+        name: _Argument(
+            name,
+            positions.get(name),
+            annotation,
+            tuple(type_ for part in annotation.split(" | ") for type_ in _KINDS[part]),
+        )
         for name, annotation in function.__annotations__.items()
         if name != "return"
         and isinstance(annotation, str)
@@ -146,29 +168,23 @@ def _plain_arguments(function: Callable[..., Any]) -> dict[str, str]:
 
 def _check(
     function: Callable[..., Any],
-    plain: dict[str, str],
+    plain: dict[str, _Argument],
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> None:
-    for name, value in [*zip(_names(function), arguments, strict=False), *options.items()]:
-        kinds = plain.get(name)
-        if kinds is not None and type(value).__name__ != kinds and not _fits(value, kinds):
-            expected = " or ".join(_NAMES[kind] for kind in kinds.split(" | ") if kind in _NAMES)
+    for argument in plain.values():
+        at = argument.position
+        if at is not None and at < len(arguments):
+            value = arguments[at]
+        elif argument.name in options:
+            value = options[argument.name]
+        else:
+            continue
+        if not argument.fits(value):
+            kinds = argument.annotation.split(" | ")
+            expected = " or ".join(_NAMES[kind] for kind in kinds if kind in _NAMES)
             raise InvalidInput(
                 "E345",
-                f"expected {expected} as '{name}' of {function.__name__},"
+                f"expected {expected} as '{argument.name}' of {function.__name__},"
                 f" found a value of type {type(value).__name__}",
             )
-
-
-@functools.cache
-def _names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the arguments that may be given by position."""
-    code: CodeType = inspect.unwrap(function).__code__
-    return code.co_varnames[: code.co_argcount]
-
-
-def _fits(value: object, kinds: str) -> bool:
-    if isinstance(value, bool):
-        return "bool" in kinds.split(" | ")
-    return any(isinstance(value, _KINDS[kind]) for kind in kinds.split(" | "))

@@ -206,23 +206,22 @@ def add(
             reading.malformed(file, None, None, NO_TRIPLE)
         add(plain, scope, reading, file, budget)
         return
-    named = np.zeros(len(quads), np.bool_)
+    names = [quad.graph_name for quad in quads] if reading.has_graphs else []
+    named = [name != _DEFAULT_GRAPH for name in names]
     graph = [0] * len(quads)
-    if reading.has_graphs:
-        names = [quad.graph_name for quad in quads]
-        named = np.array([name != _DEFAULT_GRAPH for name in names], np.bool_)
-        if named.any() and reading.keeps_graphs:
-            graph = [
-                number(name, len(numbers)) if is_named else 0
-                for name, is_named in zip(names, named.tolist(), strict=True)
-            ]
+    if reading.keeps_graphs and any(named):
+        graph = [
+            number(name, len(numbers)) if is_named else 0
+            for name, is_named in zip(names, named, strict=True)
+        ]
     texts = list(map(str, numbers))
     if budget is not None:
         budget.spend(texts)
     canonical = [scope(text) if text.startswith("_:") else text for text in texts]
     ids = reading.dictionary.encode_texts(pa.array(canonical, pa.large_string()))
-    if named.any():
-        reading.add_quads([ids[column] for column in columns], ids[graph], named, file)
+    if any(named):
+        mask = np.array(named, np.bool_)
+        reading.add_quads([ids[column] for column in columns], ids[graph], mask, file)
     else:
         reading.add(*(ids[column] for column in columns))
 

@@ -115,12 +115,14 @@ class AdaptiveReasoner(TransparentReasoner[F]):
         relations; with an index of all facts, its cost depends only on the facts that change.
         """
         inner = self._inner
-        if not self._may_index or not is_supported(inner.program.rules):
+        if not self._may_index:
             return False
         if isinstance(inner, SpecializedReasoner):
             if inner.rule_count <= tuning.specialized_rules_limit:
                 return False
         elif inner.has_index:
+            return False
+        if not is_supported(inner.program.rules):
             return False
         budget = budget_of(self.engine)
         needed = BYTES_OF_FACT * len(inner.facts)
