@@ -1,4 +1,4 @@
-"""Compare the speed of this checkout with that of another one: interleaved, by minimum CPU time.
+"""Compare this checkout with another one: interleaved, by minimum CPU time, and bytes of a store.
 
     git worktree add ../before origin/main
     python -m benchmarks.compare ../before --repeat 7
@@ -26,6 +26,7 @@ Case = Callable[[Path], float]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _UNIVERSITIES = 3  # of LUBM: 0.4 M triples
+_BYTES = "bytes of a store"
 
 
 def _least(work: Callable[[], object], times: int) -> float:
@@ -37,6 +38,10 @@ def _spent(work: Callable[[], object]) -> float:
     started = process_time()
     work()
     return process_time() - started
+
+
+def _bytes_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _rematerialization(kb: Any) -> Callable[[], object]:
@@ -61,7 +66,7 @@ def prepare(folder: Path) -> None:
 
 
 def cases(folder: Path) -> Iterator[tuple[str, float]]:
-    """The processor time of every case, in seconds."""
+    """The processor time of every case, in seconds; the size of a store in bytes (`_BYTES`)."""
     import corollary as co
 
     university = sorted(folder.glob("lubm/*.nt*"))
@@ -99,6 +104,7 @@ def cases(folder: Path) -> Iterator[tuple[str, float]]:
     yield "SPARQL join, warm", _least(lambda: loaded.query(query), 10)
     store = folder / f"store-{os.getpid()}"
     yield "save a store", _spent(lambda: loaded.save(store))
+    yield _BYTES, _bytes_of(store)
     yield "open a store", _least(lambda: co.KnowledgeBase.open(store).count("[?x, a, ?y]"), 5)
     stored = co.KnowledgeBase.open(store)
 
@@ -170,13 +176,20 @@ def main() -> int:
             )
         )
     if options.json:
-        names = ("case", "seconds", "other_seconds", "ratio", "spread")
-        made = [dict(zip(names, row, strict=True)) for row in rows]
+        made = []
+        for case, *figures in rows:
+            unit = "bytes" if case == _BYTES else "seconds"
+            names = (unit, f"other_{unit}", "ratio", "spread")
+            made.append({"case": case} | dict(zip(names, figures, strict=True)))
         print(json.dumps({"name": "compare", "rows": made}))
         return 0
     print(f"{'case':32}{'here':>12}{'other':>12}{'ratio':>8}{'spread':>8}")
     for case, ours, theirs, ratio, spread in rows:
-        print(f"{case:32}{ours * 1e3:>10.3f}ms{theirs * 1e3:>10.3f}ms{ratio:>8}{spread:>8}")
+        if case == _BYTES:
+            sizes = f"{ours:>12,.0f}{theirs:>12,.0f}"
+        else:
+            sizes = f"{ours * 1e3:>10.3f}ms{theirs * 1e3:>10.3f}ms"
+        print(f"{case:32}{sizes}{ratio:>8}{spread:>8}")
     return 0
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corollary import KnowledgeBase
 from corollary.algorithms import seminaive
 from corollary.algorithms.maintain import KINDS
 from corollary.algorithms.modular.recognize import recognize_modules
@@ -14,6 +17,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.tables import decode, encode
 from corollary.lang import reference
 from corollary.lang.program import Program
+from corollary.lang.syntax import TRIPLE
 from corollary.testing import thresholds
 from tests.algorithms.replay import replay, states
 from tests.dense import SYMMETRIC, TRANSITIVE, composition, modular_program
@@ -167,3 +171,25 @@ def test_a_chain_is_searched_once() -> None:
     found = seminaive.materialize(program, explicit, made)
     assert len(found.facts) == n * (n + 1) // 2
     assert found.statistics.derivations == {"transitive r": n * (n - 1) // 2}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_linear_rules_read_edges_of_their_own_stratum(kind: str) -> None:
+    """With a variable property in a head, all triples are one stratum, edges included."""
+    rules = "[?x, <p>, ?z] :- [?x, <p>, ?y], [?y, <q>, ?z] . [?s, ?p, ?o] :- stated(?s, ?p, ?o) ."
+    draw = random.Random(1)
+    kb = KnowledgeBase(rules, algorithm="auto" if kind == "counting" else kind, specialize=False)
+    known: set[str] = set()
+    for _ in range(scaled(40)):
+        changes = {
+            (f"[{term}] ." if draw.random() < 0.7 else f"stated({term}) .", draw.random() < 0.7)
+            for _ in range(draw.randint(1, 3))
+            for term in [", ".join(f"<{draw.choice(part)}>" for part in ("abc", "pq", "abc"))]
+        }
+        with kb.transaction() as tx:
+            for fact, is_new in sorted(changes):
+                (tx.insert if is_new else tx.delete)(fact)
+                (known.add if is_new else known.discard)(fact)
+        facts = Program.parse(rules + " ".join(sorted(known)))
+        derived = {atom for atom in reference.materialize(facts) if atom.relation == TRIPLE}
+        assert kb.count("[?s, ?p, ?o]") == len(derived)

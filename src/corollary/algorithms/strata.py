@@ -88,6 +88,9 @@ class CompiledStratum:
         others = [len(module.rules) for module in modules if isinstance(module, SemiNaive)]
         if len(others) == len(modules) or sum(others) > tuning.module_companion_rules_limit:
             return ()
+        # A rule with a variable property in its head puts all triples into one stratum.
+        if any(self.may_derive(predicate) for module in modules for predicate in module.below):
+            return ()
         return tuple(modules)
 
     @cached_property

@@ -140,33 +140,30 @@ class _PlainArguments:
         code: CodeType = inspect.unwrap(function).__code__
         positions = {name: at for at, name in enumerate(code.co_varnames[: code.co_argcount])}
         self._function = function.__name__
-        self._kinds = [
-            (name, positions.get(name, sys.maxsize), annotation)
+        self._arguments = [
+            (name, positions.get(name, sys.maxsize), parts, _types(parts))
             for name, annotation in function.__annotations__.items()
-            if name != "return"
-            and isinstance(annotation, str)
-            and all(part in _KINDS for part in annotation.split(" | "))
+            if name != "return" and isinstance(annotation, str)
+            if _KINDS.keys() >= {*(parts := annotation.split(" | "))}
         ]
 
     def check(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         """Raise an error unless all values have the types of their annotations."""
-        for name, position, kinds in self._kinds:
+        for name, position, parts, types in self._arguments:
             if position < len(arguments):
                 value = arguments[position]
             elif name in options:
                 value = options[name]
             else:
                 continue
-            if type(value).__name__ != kinds and not _fits(value, kinds):
-                known = [_NAMES[kind] for kind in kinds.split(" | ") if kind in _NAMES]
+            if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+                expected = " or ".join(_NAMES[part] for part in parts if part in _NAMES)
                 raise InvalidInput(
                     "E345",
-                    f"expected {' or '.join(known)} as '{name}' of {self._function},"
+                    f"expected {expected} as '{name}' of {self._function},"
                     f" found a value of type {type(value).__name__}",
                 )
 
 
-def _fits(value: object, kinds: str) -> bool:
-    if isinstance(value, bool):
-        return "bool" in kinds.split(" | ")
-    return any(isinstance(value, _KINDS[kind]) for kind in kinds.split(" | "))
+def _types(parts: list[str]) -> tuple[type, ...]:
+    return tuple(type_ for part in parts for type_ in _KINDS[part])

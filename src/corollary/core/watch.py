@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from html import escape
 from typing import Any
 
@@ -29,11 +29,10 @@ def in_notebook() -> bool:
     >>> in_notebook()
     False
     """
-    if os.environ.get("COROLLARY_PROGRESS") == "0":
-        return False
     module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module is not None else None
-    return getattr(shell, "kernel", None) is not None
+    if module is None or os.environ.get("COROLLARY_PROGRESS") == "0":
+        return False
+    return getattr(module.get_ipython(), "kernel", None) is not None
 
 
 class Watch:
@@ -134,18 +133,21 @@ def report_round(stratum: int, strata: int, round_: int, facts: int) -> None:
         _current.round(stratum, strata, round_, facts)
 
 
-@contextmanager
-def watching(what: str) -> Iterator[None]:
-    """Show the progress of the block, unless an outer block does.
+def watching(what: str) -> AbstractContextManager[None]:
+    """Show the progress of a block, unless an outer block does.
 
     >>> with watching("loading"):
     ...     pass
     """
-    global _current
     if _current is not None or not in_notebook():
-        yield
-        return
-    watch = _current = Watch(what)
+        return nullcontext()
+    return _displayed(Watch(what))
+
+
+@contextmanager
+def _displayed(watch: Watch) -> Iterator[None]:
+    global _current
+    _current = watch
     watch.start()
     try:
         with announcing(watch.compiling):

@@ -77,7 +77,7 @@ class Reach:
 def has_graphs(facts: Facts) -> bool:
     """Test whether facts record graphs."""
     known = facts.predicates()
-    return any(predicate in known for predicate in RECORDS)
+    return QUAD in known or DEFAULTS in known or REASON_OVER in known
 
 
 def explicit_changes(

@@ -206,25 +206,23 @@ def add(
             reading.malformed(file, None, None, NO_TRIPLE)
         add(plain, scope, reading, file, budget)
         return
-    named = np.zeros(0, np.bool_)
-    if reading.has_graphs:
-        names = [quad.graph_name for quad in quads]
-        named = np.array([name != _DEFAULT_GRAPH for name in names], np.bool_)
-        if named.any() and reading.keeps_graphs:
-            columns.append(
-                [
-                    number(name, len(numbers)) if is_named else 0
-                    for name, is_named in zip(names, named.tolist(), strict=True)
-                ]
-            )
+    names = [quad.graph_name for quad in quads] if reading.has_graphs else []
+    named = [name != _DEFAULT_GRAPH for name in names]
+    if reading.keeps_graphs and any(named):
+        columns.append(
+            [
+                number(name, len(numbers)) if is_named else 0
+                for name, is_named in zip(names, named, strict=True)
+            ]
+        )
     texts = list(map(str, numbers))
     if budget is not None:
         budget.spend(texts)
     canonical = [scope(text) if text.startswith("_:") else text for text in texts]
     ids = reading.dictionary.encode_texts(pa.array(canonical, pa.large_string()))
     rows = ids[np.array(columns, np.intp)]
-    if named.any():
-        reading.add_quads([*rows[:3]], rows[-1], named, file)
+    if any(named):
+        reading.add_quads([*rows[:3]], rows[-1], np.array(named, np.bool_), file)
     else:
         reading.add(*rows)
 

@@ -21,6 +21,7 @@ from corollary.core.compile import CompiledRule
 from corollary.core.engine import Derived, Difference, Engine, F, OnRound
 from corollary.core.statistics import Statistics
 from corollary.core.tables import body_tables, joined
+from corollary.lang.stratify import Predicate
 
 Certain = Callable[[Any], Any]  # selects the facts that are explicit or have C_nr > 0
 
@@ -47,6 +48,7 @@ class Module(Generic[F]):
 
     name: str
     state: Any = None
+    below: Sequence[Predicate] = ()  # predicates that the module's stratum must not derive
 
     def __init__(self, rules: Sequence[CompiledRule]) -> None:
         self.rules = tuple(rules)

@@ -214,6 +214,7 @@ class Linear(OfExternal[F]):
         super().__init__(rules, dictionary, "linear")
         [rule] = rules
         self.edge = [p.predicate for p in rule.body if p.predicate is not rule.head.predicate]
+        self.below = self.edge
 
     def add(self, engine: Engine[F], facts: F, delta: F, on_round: OnRound | None) -> Derived[F]:
         """Close by rounds of `derive`, or by the engine's own algorithm."""

@@ -68,7 +68,7 @@ class ColumnarFacts:
 
     def predicates(self) -> Collection[Predicate]:
         """List the narrow predicates that have facts."""
-        return list(self.relations)
+        return self.relations.keys()
 
     def rows(self, predicate: Predicate) -> Ids:
         """Return the facts of a predicate as sorted rows."""
