@@ -259,6 +259,25 @@ class KnowledgeBase(TripleSurface):
 
         return changes_since(self.state.opened_store, version)
 
+    def refresh(self) -> int:
+        """Bring this object to the newest version of its store; returns the version.
+
+        Other processes may commit to the store meanwhile. Only what they committed is read, unless
+        they changed rules.
+
+        >>> import tempfile
+        >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
+        >>> path = kb.save(tempfile.mkdtemp() + "/store").path
+        >>> reader = KnowledgeBase.open(path)
+        >>> _ = kb.insert("p(1)")
+        >>> reader.count(), reader.refresh(), reader.count()
+        (0, 2, 2)
+        """
+        from corollary.knowledge_base.refreshing import refresh
+
+        refresh(self.state)
+        return self.version
+
     # -- changes ---------------------------------------------------------------------------------
 
     def transaction(self, *, message: str = "", batch: str | None = None) -> Transaction:

@@ -79,8 +79,10 @@ class Session:
 
     def at(self, version: int | None = None) -> KnowledgeBase:
         """Open a version, by default the newest."""
-        if self._current is None or self._current.version < self.newest:
+        if self._current is None:
             self._current = self._open(None)
+        elif self._current.version < self.newest:
+            self._current.refresh()
         if version is None or version == self._current.version:
             return self._current
         if version not in self._older:
