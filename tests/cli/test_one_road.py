@@ -103,7 +103,7 @@ def test_an_update_shows_its_changes_from_memory(
         for module in ("corollary.cli.update", "corollary.knowledge_base.differences"):
             for name in {"diff", "between"} & {*dir(importlib.import_module(module))}:
                 patch.setattr(f"{module}.{name}", refuse)
-        assert main(["update", "store", *change, "--changes", "-", "--quiet"]) == 0
+        assert main(["update", "store", *change, "--changes", "-", "--trivial", "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert main(["diff", "store", "1", "--trivial"]) == 0
     assert shown == capsys.readouterr().out != ""

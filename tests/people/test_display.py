@@ -167,7 +167,12 @@ def test_trivial_triples_are_passed_over(kb: KnowledgeBase) -> None:
     assert "[:ann, a, :Owner]" in html
     assert "owl:sameAs" not in html
     assert "trivial ones are not shown" in html
-    assert any("owl:sameAs" in line for line in str(changes).splitlines())
+    assert str(changes).splitlines() == [
+        "+ [:ann, a, :Owner]",
+        "… 2 trivial changes are not shown; .lines() has them",
+    ]
+    assert sum("owl:sameAs" in line for line in changes.lines()) == 2
+    assert len(changes.lines()) == len(changes) == 3
 
 
 def test_long_cells_are_cut() -> None:
@@ -198,6 +203,36 @@ def test_trivial_changes_on_screen_only_if_asked_for(kb: KnowledgeBase, tmp_path
     call("diff", store, "1", "--out", out)
     assert out.read_text("utf-8").splitlines() == everything
     assert json.loads(call("diff", store, "1", "--json").stdout)["inserted"] == 3
+
+
+def test_trivial_changes_of_updates_on_screen_only_if_asked_for(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    store = tmp_path / "pets.store"
+    kb.save(store)
+    (tmp_path / "more.ttl").write_text("@prefix : <http://example.org/> . :ann a :Owner .", "utf-8")
+    insert = ("update", store, "--insert", tmp_path / "more.ttl")
+    for flags in (["--dry-run"], ["--changes", "-"]):
+        every = call(*insert, *flags, "--trivial").stdout.splitlines()
+        assert len([line for line in every if "owl:sameAs" in line]) == 2
+        call("revert", store, "--to", "1")
+        shown = call(*insert, *flags)
+        assert shown.stdout == "+ [:ann, a, :Owner]\n"
+        assert "2 trivial changes are not shown; --trivial shows them" in shown.stderr
+        call("revert", store, "--to", "1")
+        exact = json.loads(call(*insert, *flags, "--json").stdout)
+        assert (exact["inserted"], exact["changes"]) == (3, every)
+        if flags[0] == "--changes":
+            undone = call("revert", store, "--to", "1", *flags)
+            assert undone.stdout == "- [:ann, a, :Owner]\n"
+            call(*insert, "--changes", tmp_path / "changes.txt")
+            assert (tmp_path / "changes.txt").read_text("utf-8").splitlines() == every
+
+
+def test_asserted_facts_are_shown_in_notebooks_even_if_trivial(kb: KnowledgeBase) -> None:
+    changes = kb.insert("@prefix owl: <http://www.w3.org/2002/07/owl#> . <urn:c> a owl:Thing .")
+    assert "[<urn:c>, a, owl:Thing]" in text_of(changes._repr_html_())
+    assert "[<urn:c>, a, owl:Thing]" in str(changes)
 
 
 def test_changes_on_screen_show_what_was_asserted_and_no_unnamed_classes(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rdflib.compare import isomorphic
 import corollary
 from corollary import CorollaryError, KnowledgeBase, OperationFailed, Program
 from corollary.knowledge_base.fact_forms import read_fact
-from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom
+from corollary.lang.syntax import IRI, TRIPLE, TYPE, Atom, Variable
 
 EX = rdflib.Namespace("http://example.org/")
 DATA = """
@@ -63,6 +63,76 @@ def test_every_function_takes_every_form_of_a_triple(kb: KnowledgeBase, form: An
     if isinstance(form, tuple | list):
         assert len(kb.match(form)) == len(kb.match(*form)) == 1
     assert len(kb.state.dictionary) == size  # a question adds no terms
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_hybrid_patterns_take_every_form(form: Any, tmp_path: Path) -> None:
+    program = "@prefix : <http://example.org/> . [?x, a, :Person] :- [?x, a, :Student] ."
+    kb = KnowledgeBase(program, mode="hybrid", materialize=[form])
+    kb.insert("@prefix : <http://example.org/> . :ann a :Student . :bob a :Student .")
+    person = (None, rdflib.RDF.type, EX.Person)
+    assert kb.count() == 3
+    assert kb.count(person) == 2
+    kb.save(tmp_path / "s")
+    opened = KnowledgeBase.open(tmp_path / "s")
+    assert opened.explain_plan(form).root.kind == "pre-materialized"
+    opened.insert((EX.cyd, rdflib.RDF.type, EX.Student))
+    assert opened.count(person) == 3
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        (None, "a", ":Person"),
+        (None, rdflib.RDF.type, EX.Person),
+        (rdflib.Variable("x"), rdflib.RDF.type, EX.Person),
+        [Variable("x"), TYPE, IRI(str(EX.Person))],
+        "[?x, a, :Person]",
+        ":Person(?x)",
+        Atom(TRIPLE, (Variable("x"), TYPE, IRI(str(EX.Person)))),
+    ],
+    ids=str,
+)
+def test_hybrid_patterns_take_every_form_of_variables(pattern: Any) -> None:
+    program = "@prefix : <http://example.org/> . [?x, a, :Person] :- [?x, a, :Student] ."
+    kb = KnowledgeBase(program, mode="hybrid", materialize=(pattern,))
+    kb.insert("@prefix : <http://example.org/> . :ann a :Student . :bob a :Student .")
+    assert kb.count() == 4
+
+
+@pytest.mark.parametrize(
+    "pattern", [None, 1, ("a", "b"), "?x a", {"s": 1}, ("p", "q", "r", "s", "t")]
+)
+def test_hybrid_patterns_of_no_form_are_refused(pattern: Any) -> None:
+    with pytest.raises(CorollaryError) as error:
+        KnowledgeBase("rhodf", mode="hybrid", materialize=[pattern])
+    assert error.value.code.startswith("E")
+
+
+QUADS_OF_ANN: list[Any] = [
+    (EX.ann, rdflib.RDF.type, EX.Student, EX.g),
+    (EX.ann, rdflib.RDF.type, EX.Student, rdflib.Graph(identifier=EX.g)),
+    (":ann", "a", ":Student", ":g"),
+    "[:ann, a, :Student] :g",
+    pyoxigraph.Quad(
+        *(pyoxigraph.NamedNode(str(t)) for t in (EX.ann, rdflib.RDF.type, EX.Student, EX.g))
+    ),
+]
+
+
+@pytest.mark.parametrize("form", QUADS_OF_ANN, ids=str)
+def test_every_function_takes_every_form_of_a_quad(form: Any) -> None:
+    kb = KnowledgeBase("rhodf")
+    kb.insert("@prefix : <http://example.org/> . :x :y :z .")
+    assert form not in kb
+    assert len(kb.insert(form)) == 2
+    assert form in kb
+    assert kb.count(form) == kb.facts(form).num_rows == 1
+    assert kb.explain(form).height == 0
+    assert (EX.ann, rdflib.RDF.type, EX.Student, EX.h) not in kb
+    assert (EX.ann, rdflib.RDF.type, EX.Student, None) in kb
+    assert kb.count((None, None, None, rdflib.Variable("g"))) == 1
+    assert len(kb.delete(form)) == 2
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)

@@ -170,6 +170,16 @@ def add_message(parser: Parser) -> None:
     parser.add_argument("--message", default="", metavar="TEXT", help="for the log")
 
 
+def add_trivial(parser: Parser) -> None:
+    """Add `--trivial`, for commands that print changes."""
+    parser.add_argument(
+        "--trivial",
+        action="store_true",
+        help="print also derived facts that say little, such as [:a, owl:sameAs, :a] or membership"
+        " of owl:Thing or an unnamed class; files, other formats and counts always have them",
+    )
+
+
 def add_proof_format(parser: Parser, flag: str, what: str) -> None:
     """Add the flag for the format of a proof."""
     parser.add_argument(

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from corollary.cli import arguments
-from corollary.cli.output import print_json
+from corollary.cli.output import print_changes, print_json
 from corollary.errors import InvalidInput
 from corollary.store import Store
 from corollary.store.layout import FORMATS, WHICH
@@ -40,12 +40,7 @@ def add_arguments(parser: arguments.Parser) -> None:
     parser.add_argument(
         "--each", action="store_true", help="version by version: a feed of RDF Patch (with rdfp)"
     )
-    parser.add_argument(
-        "--trivial",
-        action="store_true",
-        help="print also derived facts that say little, such as [:a, owl:sameAs, :a] or membership"
-        " of owl:Thing or an unnamed class; files, other formats and counts always have them",
-    )
+    arguments.add_trivial(parser)
     parser.add_argument(
         "--schema",
         action="store_true",
@@ -88,13 +83,7 @@ def show(options: argparse.Namespace) -> None:
     elif options.out:
         return
     elif options.format == "text":
-        lines = [*found.lines(which, trivial=options.trivial)]
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-        hidden = sum(1 for _ in found.lines(which)) - len(lines) if not options.trivial else 0
-        if hidden and not options.quiet:
-            print(
-                f"{hidden:,} trivial changes are not shown; --trivial shows them", file=sys.stderr
-            )
+        print_changes(found, options, which)
     else:
         found.print(sys.stdout, options.format, which)
 

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from corollary.cli.warning_lines import describe_warnings
+from corollary.core.trivial import hidden_changes
 
 if TYPE_CHECKING:
     from corollary.core.proof import Proof
+    from corollary.knowledge_base.differences import Differences
     from corollary.knowledge_base.report import Report
     from corollary.rdf.triples import Skipped
 
@@ -77,6 +79,15 @@ def print_skipped(skipped: int, samples: Sequence[Skipped]) -> None:
             print(f"  {sample}", file=sys.stderr)
         if skipped > _SAMPLES:
             print("  …", file=sys.stderr)
+
+
+def print_changes(found: Differences, options: argparse.Namespace, which: str = "all") -> None:
+    """Print changes as text; without --trivial, only count derived facts that are trivial."""
+    lines = [*found.lines(which, trivial=options.trivial)]
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    hidden = 0 if options.trivial else found.count(which) - len(lines)
+    if hidden and not options.quiet:
+        print(f"{hidden_changes(hidden)}; --trivial shows them", file=sys.stderr)
 
 
 def print_proof(proof: Proof, format_: str) -> None:

@@ -25,6 +25,7 @@ from corollary.core.tables import Tables, decode, encode, joined
 from corollary.errors import InvalidInput, nearest
 from corollary.files import FORMATS
 from corollary.files.shapes import MalformedRows
+from corollary.knowledge_base.fact_forms import read_fact
 from corollary.knowledge_base.graphs import explicit_tables
 from corollary.knowledge_base.report import Report
 from corollary.knowledge_base.results import results_of
@@ -32,7 +33,6 @@ from corollary.knowledge_base.rules import read_rules
 from corollary.knowledge_base.state import KnowledgeState, Settings
 from corollary.knowledge_base.undefined import note_undefined
 from corollary.lang import reference
-from corollary.lang.parser import parse_atom
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.syntax import QUADS, TRIPLE, TRIPLES_NAME, Rule, is_auxiliary
@@ -368,7 +368,7 @@ def _reference(tables: Tables, program: Program, dictionary: Dictionary) -> _Ref
 def _explain(
     source: _Source, options: argparse.Namespace, notices: Notices, progress: Progress
 ) -> None:
-    fact = parse_atom(options.explain, source.program.prefixes, "--explain")
+    fact = read_fact(options.explain, source.program.arities, source.program.prefixes)
     if options.engine == "reference":
         raise InvalidInput(
             "E313", "--explain needs another engine than reference", "use --engine columnar"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.cli import arguments
 from corollary.cli.loading import open_store, read_options
-from corollary.cli.output import print_report, print_skipped
+from corollary.cli.output import print_changes, print_report, print_skipped
 from corollary.cli.progress import Clock, Progress, Steps
 from corollary.cli.stores import stored_outcome
 from corollary.errors import InvalidInput, OperationFailed, Source
@@ -95,6 +95,7 @@ def add_commit(parser: arguments.Parser) -> None:
         action="store_true",
         help="print what would change, and the contradictions that would arise; commit nothing",
     )
+    arguments.add_trivial(parser)
     arguments.add_message(parser)
     parser.add_argument(
         "--retries",
@@ -179,7 +180,7 @@ def _show_changes(
     elif options.json:
         return {"changes": list(found.lines("all"))}
     else:
-        found.print(sys.stdout, "text", "all")
+        print_changes(found, options)
     return {}
 
 

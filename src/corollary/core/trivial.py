@@ -41,6 +41,17 @@ def is_trivial(fact: Atom) -> bool:
     return fact.relation == TRIPLE and is_trivial_triple(fact.terms)
 
 
+def hidden_changes(count: int) -> str:
+    """Say how many trivial changes a text leaves out.
+
+    >>> hidden_changes(1), hidden_changes(2000)
+    ('1 trivial change is not shown', '2,000 trivial changes are not shown')
+    """
+    if count == 1:
+        return "1 trivial change is not shown"
+    return f"{count:,} trivial changes are not shown"
+
+
 def _is_datatype(term: Term | None) -> bool:
     """Whether a literal's membership in a class says no more than the literal."""
     return isinstance(term, IRI) and term.value.startswith((XSD, RDF, _RDFS))

@@ -20,7 +20,7 @@ from corollary.core.tables import encode
 from corollary.core.watch import watching
 from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.data import DataReader, ReadOptions
-from corollary.knowledge_base.fact_forms import FactForm
+from corollary.knowledge_base.fact_forms import FactForm, read_fact
 from corollary.knowledge_base.folders import read_inputs
 from corollary.knowledge_base.graphs import (
     ReasonOver,
@@ -31,7 +31,7 @@ from corollary.knowledge_base.graphs import (
 )
 from corollary.knowledge_base.hybrid import check_mode
 from corollary.knowledge_base.inconsistencies import Inconsistency, smallest_proofs
-from corollary.knowledge_base.patterns import is_pattern, match, read_pattern
+from corollary.knowledge_base.patterns import is_pattern, match
 from corollary.knowledge_base.results import native_table, relation_table, split
 from corollary.knowledge_base.rules import Rules
 from corollary.knowledge_base.state import KnowledgeState, Settings, close
@@ -40,7 +40,7 @@ from corollary.knowledge_base.transaction import LoadFrom, Transaction
 from corollary.knowledge_base.transaction_changes import TransactionChanges
 from corollary.knowledge_base.unread_axioms import note_axioms
 from corollary.lang.program import Program
-from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
+from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS
 from corollary.reasoning.engines import ENGINES, encoded, make_engine
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class KnowledgeBase(TripleSurface):
         equality: str = "rules",
         specialize: bool | None = None,
         mode: str = "materialized",
-        materialize: Sequence[str | Atom] = (),
+        materialize: Sequence[FactForm] = (),
         reason_over: ReasonOver = "union",
         threads: int = 1,
         limit_memory: int | None = None,
@@ -110,8 +110,9 @@ class KnowledgeBase(TripleSurface):
         are `owl:sameAs` it, in a program with the rules eq-* (`RepresentativeReasoner`).
 
         With `mode="hybrid"`, only the explicit facts and the answers to some patterns are
-        materialized: the patterns about the schema, and those in `materialize`. All other facts are
-        derived on demand (`Hybrid`), and transactions report changes to the materialized part.
+        materialized: the patterns about the schema, and those in `materialize`, which are triples
+        in any form or relations. All other facts are derived on demand (`Hybrid`), and transactions
+        report changes to the materialized part.
 
         Rules read the union of all graphs, unless `reason_over` is `default` (the default graph) or
         names graphs, whose statements are then the explicit triples.
@@ -123,11 +124,11 @@ class KnowledgeBase(TripleSurface):
             )
         require_type(materialize, (list, tuple), "patterns", "give a list of them")
         check_mode(mode, equality, materialize)
+        patterns = [read_fact(one, program.arities, program.prefixes) for one in materialize]
         dictionary = Dictionary()
         embedded: Engine[Facts] = make_engine(
             engine, dictionary, threads=threads, limit_memory=limit_memory
         )
-        patterns = (read_pattern(p, program.arities, program.prefixes) for p in materialize)
         settings = Settings(
             algorithm=algorithm,
             modules=modules,
@@ -257,6 +258,25 @@ class KnowledgeBase(TripleSurface):
         from corollary.knowledge_base.differences import changes_since
 
         return changes_since(self.state.opened_store, version)
+
+    def refresh(self) -> int:
+        """Bring this object to the newest version of its store; returns the version.
+
+        Other processes may commit to the store meanwhile. Only what they committed is read, unless
+        they changed rules.
+
+        >>> import tempfile
+        >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
+        >>> path = kb.save(tempfile.mkdtemp() + "/store").path
+        >>> reader = KnowledgeBase.open(path)
+        >>> _ = kb.insert("p(1)")
+        >>> reader.count(), reader.refresh(), reader.count()
+        (0, 2, 2)
+        """
+        from corollary.knowledge_base.refreshing import refresh
+
+        refresh(self.state)
+        return self.version
 
     # -- changes ---------------------------------------------------------------------------------
 

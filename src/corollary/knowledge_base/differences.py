@@ -56,6 +56,11 @@ def _mark(change: str, explicit: bool) -> str:
     return "" if explicit else "derived"
 
 
+def _says_little(change: str, fact: Atom, explicit: bool) -> bool:
+    """Whether a change is left out of what people read: what was asserted never is."""
+    return change in (INSERTED, DELETED) and not explicit and is_trivial(fact)
+
+
 class Differences:
     """Inserted and deleted facts, separated into explicit and derived ones."""
 
@@ -131,7 +136,7 @@ class Differences:
             for change, atom, explicit in part.facts():
                 if len(rows) == SHOWN:
                     break
-                if is_trivial(atom):
+                if _says_little(change, atom, explicit):
                     trivial += 1
                 else:
                     rows.append((_SIGNS[change], printer.atom(atom), _mark(change, explicit)))
@@ -154,6 +159,10 @@ class Differences:
             found[name] = pc.sum(mask).as_py() or 0
         return found
 
+    def count(self, which: str = "all") -> int:
+        """Count the changes of explicit facts, of derived ones, or of all."""
+        return int(self._which(which).num_rows)
+
     def lines(self, which: str = "all", *, trivial: bool = True) -> Iterator[str]:
         """Format one fact per line, with + or - as in `corollary apply`; mark derived facts.
 
@@ -163,7 +172,7 @@ class Differences:
         printer = Printer(self._prefixes)
         found = []
         for change, atom, explicit in self.facts(which):
-            if not trivial and change in (INSERTED, DELETED) and not explicit and is_trivial(atom):
+            if not trivial and _says_little(change, atom, explicit):
                 continue
             mark = _mark(change, explicit)
             mark = f"   {mark}" if mark else ""

@@ -67,7 +67,7 @@ def knowledge_base_html(state: KnowledgeState) -> str:
 def changes_html(
     sets: Sequence[tuple[Facts, Facts]], dictionary: Dictionary, prefixes: Mapping[str, str]
 ) -> str:
-    """Show the first inserted and deleted facts, explicit ones first; trivial ones are left out."""
+    """Show the first inserted and deleted facts, explicit ones first; no trivial derived ones."""
     printer = Printer(prefixes)
     parts = []
     for sign, (explicit, derived) in zip("+-", sets, strict=True):
@@ -78,7 +78,7 @@ def changes_html(
             for atom in _first(facts, dictionary):
                 if len(rows) == SHOWN:
                     break
-                if is_trivial(atom):
+                if facts is derived and is_trivial(atom):
                     trivial += 1
                 else:
                     rows.append((sign, printer.atom(atom), what))

@@ -2,12 +2,13 @@
 
 A triple is a tuple of terms, text of the rule language such as `[:ann, a, :Person]`, Turtle text
 such as `:ann a :Person`, or an atom; a term is an rdflib or pyoxigraph term, a Python value, or its
-text. Reading a pattern adds no term to the dictionary.
+text. A tuple of four is a statement of a named graph. Reading a pattern adds no term to the
+dictionary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,17 @@ from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.patterns import read_pattern
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
-from corollary.lang.syntax import IRI, TRIPLE, TRIPLE_COLUMNS, TYPE, Atom, Term, Variable
+from corollary.lang.syntax import (
+    IRI,
+    QUADS,
+    TRIPLE,
+    TRIPLE_COLUMNS,
+    TYPE,
+    Atom,
+    Constant,
+    Term,
+    Variable,
+)
 from corollary.rdf import formats
 
 FactForm = object  # every form of `read_fact`; a value of another type ends in an error
@@ -31,17 +42,26 @@ def read_fact(data: object, arities: Mapping[str, int], prefixes: Mapping[str, s
     True
     >>> read_fact("<urn:a> a <urn:C>", {}, {}) == read_fact("[<urn:a>, a, <urn:C>] .", {}, {})
     True
+    >>> quad = ("<urn:a>", "a", None, "<urn:g>")
+    >>> read_fact(quad, {}, {}) == read_fact("[<urn:a>, a, ?object] <urn:g>", {}, {})
+    True
     """
     if isinstance(data, Atom):
         return read_pattern(data, arities, prefixes)
-    if _kind(data) == ("pyoxigraph", "Triple"):
-        triple: Any = data
-        return triple_pattern(triple.subject, triple.predicate, triple.object, prefixes)
+    if _kind(data) in (("pyoxigraph", "Triple"), ("pyoxigraph", "Quad")):
+        some: Any = data
+        graph = getattr(some, "graph_name", None)
+        named = None if _kind(graph) == ("pyoxigraph", "DefaultGraph") else graph
+        data = (some.subject, some.predicate, some.object, named)
     if isinstance(data, tuple | list):
-        if len(data) != 3:
+        if len(data) not in (3, 4):
             raise InvalidInput("E345", f"expected a triple, found {len(data)} terms", FORMS)
-        subject, predicate, object_ = data
-        return triple_pattern(subject, predicate, object_, prefixes)
+        subject, predicate, object_, *graphs = data
+        triple = triple_pattern(subject, predicate, object_, prefixes)
+        if not graphs or graphs[0] is None:
+            return triple
+        reader = DataReader(Dictionary(), prefixes, {})
+        return Atom(QUADS, (*triple.terms, _term(graphs[0], "graph", reader, reader.graph)))
     require_type(data, (Atom, str, tuple), "a fact", FORMS)
     return _text(str(data), arities, prefixes)
 
@@ -62,7 +82,13 @@ def triple_pattern(
     return Atom(TRIPLE, tuple(terms))
 
 
-def _term(value: object, name: str, reader: DataReader) -> Term:
+def _term(
+    value: object,
+    name: str,
+    reader: DataReader,
+    constant: Callable[[object], Constant] | None = None,
+) -> Term:
+    """Read a term; `constant` reads what is no variable, by default as a term of a triple."""
     if value is None:
         return Variable(name)
     if isinstance(value, Variable):
@@ -74,7 +100,7 @@ def _term(value: object, name: str, reader: DataReader) -> Term:
             return Variable(value[1:])
         if value == "a" and name == "predicate":
             return TYPE
-    return reader.term(value)
+    return reader.term(value) if constant is None else constant(value)
 
 
 def _text(text: str, arities: Mapping[str, int], prefixes: Mapping[str, str]) -> Atom:

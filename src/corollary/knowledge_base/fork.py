@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corollary.algorithms.reasoner import Reasoner
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, Facts
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.knowledge_base.axioms import Axioms
 from corollary.knowledge_base.state import KnowledgeState
-from corollary.reasoning.stored import StoredReasoner
 
 
 def fork(state: KnowledgeState) -> KnowledgeState:
@@ -76,22 +74,10 @@ def _copied(dictionary: Dictionary, terms: int | None) -> Dictionary:
 def _forked(
     state: KnowledgeState, engine: Engine[Facts], explicit: Facts, facts: Facts
 ) -> KnowledgeState:
-    program, settings = state.reasoner.program, state.settings
-
-    def build(explicit: Facts, facts: Facts) -> Reasoner[Facts]:
-        return settings.reasoner(program, explicit, engine, known=facts)
-
     return replace(
         state,
         engine=engine,
-        reasoner=StoredReasoner[Facts](
-            program,
-            explicit,
-            facts,
-            engine,
-            build,
-            is_complete=settings.mode != "hybrid",
-        ),
+        reasoner=state.settings.stored(state.reasoner.program, explicit, facts, engine),
         axioms=Axioms(state.axioms.stated, state.axioms.asserted, engine),
         store=None,
         in_transaction=False,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pyarrow as pa
 
-from corollary.algorithms.reasoner import Reasoner
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, Facts
+from corollary.core.files import Identity
 from corollary.core.statistics import Statistics
 from corollary.engines.columnar.budget import format_bytes
 from corollary.engines.columnar.engine import ColumnarEngine
@@ -34,7 +34,6 @@ from corollary.knowledge_base.stores import empty_store
 from corollary.lang.declarations import Declarations
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
-from corollary.reasoning.stored import StoredReasoner
 from corollary.store import Statistics as VersionStatistics
 from corollary.store import Store, cache, compaction
 from corollary.store.commits import Count
@@ -67,6 +66,11 @@ class StoreHandle:
     relations: Mapping[str, Count]
     program: Program  # including its axioms
     is_newest: bool = True
+    origin: Identity | None = field(init=False)  # of the store's first log entry
+
+    def __post_init__(self) -> None:
+        """Remember which store it is: a purge puts another one in its place."""
+        self.origin = self.store.origin()
 
     @classmethod
     def of(cls, snapshot: Snapshot, dictionary: Dictionary, *, is_newest: bool) -> StoreHandle:
@@ -174,20 +178,10 @@ def open_state(
         materialize=materialized_patterns(snapshot),
     )
 
-    def build(explicit: Facts, facts: Facts) -> Reasoner[Facts]:
-        return settings.reasoner(program, explicit, engine, known=facts)
-
     return KnowledgeState(
         engine,
         settings,
-        StoredReasoner[Facts](
-            program,
-            explicit,
-            results_of(facts),
-            engine,
-            build,
-            is_complete=settings.mode != "hybrid",
-        ),
+        settings.stored(program, explicit, results_of(facts), engine),
         axioms_of(snapshot, engine),
         program.prefixes,
         arities_of(snapshot),

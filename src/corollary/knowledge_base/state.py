@@ -24,6 +24,7 @@ from corollary.lang.parser import WELL_KNOWN_PREFIXES
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
 from corollary.reasoning.choose import choose_reasoner
+from corollary.reasoning.stored import StoredReasoner
 
 if TYPE_CHECKING:
     from corollary.knowledge_base.data import DataReader
@@ -71,6 +72,17 @@ class Settings:
             on_progress=on_progress,
             **vars(self),
         )
+
+    def stored(
+        self, program: Program, explicit: Facts, facts: Facts, engine: Engine[Facts]
+    ) -> StoredReasoner[Facts]:
+        """The reasoner of a known materialization; it is built on the first update."""
+
+        def build(explicit: Facts, facts: Facts) -> Reasoner[Facts]:
+            return self.reasoner(program, explicit, engine, known=facts)
+
+        is_complete = self.mode != "hybrid"
+        return StoredReasoner(program, explicit, facts, engine, build, is_complete=is_complete)
 
 
 @dataclass(eq=False)

@@ -40,26 +40,46 @@ _BATCH = 1 << 20  # rows per table
 # -- facts of a version ----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class NewerFacts:
+    """What versions after an opened one changed: its facts and explicit facts now, and the rest."""
+
+    facts: ColumnarFacts  # that hold now: new, or explicit or derived now
+    explicit: ColumnarFacts  # of these
+    deleted: ColumnarFacts
+
+    @classmethod
+    def of(cls, opened: OpenedVersion, engine: ColumnarEngine) -> NewerFacts:
+        """Read the newer rows of an opened version."""
+        newer, deleted = opened.split()
+        sets = (newer.facts, newer.explicit, deleted.facts)
+        return cls(*(_facts_from(parts, opened.dictionary, engine) for parts in sets))
+
+    def apply(
+        self, facts: ColumnarFacts, explicit: ColumnarFacts
+    ) -> tuple[ColumnarFacts, ColumnarFacts]:
+        """Bring facts and explicit facts up to date."""
+        facts = facts.union(self.facts).difference(self.deleted)
+        explicit = explicit.difference(self.deleted).difference(self.facts).union(self.explicit)
+        return facts, explicit
+
+
 def facts_of(opened: OpenedVersion, engine: ColumnarEngine) -> tuple[ColumnarFacts, ColumnarFacts]:
     """Load all facts of a version, and the explicit ones."""
-    dictionary = opened.dictionary
+    columns, dictionary = opened.columns, opened.dictionary
+    facts = _facts_from(columns.facts, dictionary, engine)
+    explicit = _facts_from(columns.explicit, dictionary, engine)
+    if not opened.newer_rows.num_rows:
+        return facts, explicit
+    return NewerFacts.of(opened, engine).apply(facts, explicit)
 
-    def sets_of(columns: Columns) -> tuple[ColumnarFacts, ColumnarFacts]:
-        return (facts_from(columns.facts), facts_from(columns.explicit))
 
-    def facts_from(parts: Mapping[Label, Part]) -> ColumnarFacts:
-        predicates = _predicates(parts, dictionary)
-        relations = {predicates[label]: part for label, part in parts.items()}
-        return stored_facts(engine.space, relations)
-
-    facts, explicit = sets_of(opened.columns)
-    if opened.newer_rows.num_rows:
-        newer, deleted = opened.split()
-        new_facts, new_explicit = sets_of(newer)
-        lost = facts_from(deleted.facts)
-        facts = facts.union(new_facts).difference(lost)
-        explicit = explicit.difference(lost).difference(new_facts).union(new_explicit)
-    return facts, explicit
+def _facts_from(
+    parts: Mapping[Label, Part], dictionary: Dictionary, engine: ColumnarEngine
+) -> ColumnarFacts:
+    predicates = _predicates(parts, dictionary)
+    relations = {predicates[label]: part for label, part in parts.items()}
+    return stored_facts(engine.space, relations)
 
 
 def _predicates(labels: Iterable[Label], dictionary: Dictionary) -> dict[Label, Predicate]:

@@ -13,6 +13,7 @@ from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Facts
 from corollary.core.statistics import Statistics
 from corollary.core.tables import decode
+from corollary.core.trivial import hidden_changes, is_trivial
 from corollary.knowledge_base.results import mixed_table
 from corollary.lang.printer import Printer
 from corollary.lang.syntax import Atom, Rule
@@ -83,19 +84,43 @@ class TransactionChanges:
 
     def __iter__(self) -> Iterator[tuple[str, Atom]]:
         """Iterate over pairs of a sign, `"+"` or `"-"`, and a fact; inserted facts come first."""
+        return ((sign, fact) for sign, fact, _ in self._facts())
+
+    def _facts(self) -> Iterator[tuple[str, Atom, bool]]:
+        """Iterate over the sign, the fact, and whether it is, or was, explicit."""
         for sign, sets in (("+", self._inserted), ("-", self._deleted)):
-            for facts in sets:
+            for facts, is_explicit in zip(sets, (True, False), strict=True):
                 for atom in decode(facts, self._dictionary):
-                    yield sign, atom
+                    yield sign, atom, is_explicit
 
     def __len__(self) -> int:
         """Count the inserted and deleted facts."""
         return sum(len(facts) for facts in (*self._inserted, *self._deleted))
 
-    def __str__(self) -> str:
-        """Format the changes one fact per line, as `corollary apply` prints them."""
+    def lines(self, *, trivial: bool = True) -> list[str]:
+        """Format the changes one fact per line, as `corollary apply` prints them.
+
+        With `trivial=False`, derived facts such as `[:a, owl:sameAs, :a]` are left out.
+
+        >>> from corollary.knowledge_base.base import KnowledgeBase
+        >>> changes = KnowledgeBase("q(?x) :- p(?x) .").insert("p(1)")
+        >>> changes.lines()
+        ['+ p(1)', '+ q(1)']
+        """
         printer = Printer(self._prefixes)
-        return "\n".join(sorted(f"{sign} {printer.atom(fact)}" for sign, fact in self))
+        shown = (
+            f"{sign} {printer.atom(fact)}"
+            for sign, fact, is_explicit in self._facts()
+            if trivial or is_explicit or not is_trivial(fact)
+        )
+        return sorted(shown)
+
+    def __str__(self) -> str:
+        """Format the changes for people: derived facts that are trivial are only counted."""
+        lines = self.lines(trivial=False)
+        if hidden := len(self) - len(lines):
+            lines.append(f"… {hidden_changes(hidden)}; .lines() has them")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """The first changes that are not trivial, and how many there are."""

@@ -18,7 +18,8 @@ from corollary.core.terms import text_of
 from corollary.errors import CorollaryError, InvalidInput
 from corollary.knowledge_base.base import KnowledgeBase
 from corollary.knowledge_base.differences import changes_since, diff
-from corollary.knowledge_base.patterns import is_pattern, read_pattern
+from corollary.knowledge_base.fact_forms import read_fact
+from corollary.knowledge_base.patterns import is_pattern
 from corollary.lang.printer import Printer
 from corollary.lang.substitute import matched
 from corollary.lang.syntax import IRI, TRIPLE, TRIPLES_NAME, Atom, Constant, Rule, Variable
@@ -78,8 +79,10 @@ class Session:
 
     def at(self, version: int | None = None) -> KnowledgeBase:
         """Open a version, by default the newest."""
-        if self._current is None or self._current.version < self.newest:
+        if self._current is None:
             self._current = self._open(None)
+        elif self._current.version < self.newest:
+            self._current.refresh()
         if version is None or version == self._current.version:
             return self._current
         if version not in self._older:
@@ -426,7 +429,7 @@ def changes(
     atom = None
     if pattern is not None:
         state = session.at().state
-        atom = read_pattern(pattern, state.arities, state.all_prefixes)
+        atom = read_fact(pattern, state.arities, state.all_prefixes)
     events: list[Json] = []
     for commit, found in islice(changes_since(store, since), _VERSIONS_AT_ONCE):
         if until is not None and commit.version > until:

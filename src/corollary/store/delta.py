@@ -42,6 +42,7 @@ _ATTEMPTS = 20  # to append beside other writers
 _RECENT = 4  # versions whose files are remembered
 _LISTING_SECONDS = 0.25  # for which a process relies on the listing of a remote log
 _RECORDS = 64  # parsed log entries that a process remembers
+_MALFORMED = (AttributeError, KeyError, TypeError, ValueError)  # raised for odd log entries
 _CONFIGURATION: Mapping[str, str | None] = {
     # Versions stay until `vacuum` removes them.
     "delta.enableExpiredLogCleanup": "false",
@@ -55,11 +56,12 @@ class Conflict(Exception):
 
 
 class Record(NamedTuple):
-    """Our part of a log entry."""
+    """A log entry, and our part of it."""
 
     milliseconds: int
     info: dict[str, Any]
     manifest: Manifest | None  # None if written before manifests existed
+    actions: Sequence[dict[str, Any]]  # all actions of the entry
 
 
 class State(NamedTuple):
@@ -152,15 +154,54 @@ class Table:
 
     def state(self, version: int | None = None) -> State:
         """The columns and files of a version, verified against the manifest of its commit."""
-        table = self.open(version)
-        number = table.version()
-        if number not in self._states:
+        number = self.latest() if version is None else version
+        if number in self._states:
+            return self._states[number]
+        state = self._state_after_recent(number)
+        if state is None:
+            table = self.open(version)
+            number = table.version()
             state = self._read_state(table)
             self._verify(number, state)
-            while len(self._states) >= _RECENT:
-                self._states.pop(next(iter(self._states)))
-            self._states[number] = state
-        return self._states[number]
+        while len(self._states) >= _RECENT:
+            self._states.pop(next(iter(self._states)))
+        self._states[number] = state
+        return state
+
+    def _state_after_recent(self, version: int) -> State | None:
+        """Apply the log entries after a recent version, which is faster than opening the table.
+
+        None if the result does not match the manifest, or the columns changed: then the table is
+        opened, which finds the reason.
+        """
+        recent = max((known for known in self._states if known < version), default=None)
+        if recent is None or version - recent > _RECENT:
+            return None
+        known = self._states[recent]
+        files = {file.path: file for file in known.files}
+        try:
+            for number in range(recent + 1, version + 1):
+                self._apply(files, self.record(number).actions)
+            manifest = self.record(version).manifest
+        except (OperationFailed, *_MALFORMED):
+            return None
+        state = State(known.columns, list(files.values()))
+        actual = Manifest.of(version, state.files, state.columns, "")
+        if manifest is None or actual[:3] != manifest[:3]:
+            return None
+        return state
+
+    def _apply(self, files: dict[str, DataFile], actions: Iterable[dict[str, Any]]) -> None:
+        """Apply the actions of a log entry to the files of a table."""
+        key = str(KEYS.get(self.name))
+        for action in actions:
+            if add := action.get("add"):
+                stats = json.loads(add["stats"])
+                low, high = (stats[m].get(key) for m in ("minValues", "maxValues"))
+                path = unquote(add["path"])
+                files[path] = DataFile(path, add["size"], stats["numRecords"], "", low, high)
+            elif remove := action.get("remove"):
+                files.pop(unquote(remove["path"]), None)
 
     def columns(self, version: int | None = None) -> list[str]:
         """The column names of a version."""
@@ -241,19 +282,10 @@ class Table:
     def replay(self, version: int) -> Iterator[tuple[int, int | None]]:
         """The digest of the files after each log entry; ends with None at a damaged entry."""
         files: dict[str, DataFile] = {}
-        key = str(KEYS.get(self.name))
         for number in range(version + 1):
             try:
-                for action in self.actions(number):
-                    if add := action.get("add"):
-                        stats = json.loads(add["stats"])
-                        low, high = (stats[m].get(key) for m in ("minValues", "maxValues"))
-                        path = unquote(add["path"])
-                        rows = stats["numRecords"]
-                        files[path] = DataFile(path, add["size"], rows, "", low, high)
-                    elif remove := action.get("remove"):
-                        files.pop(unquote(remove["path"]), None)
-            except (OperationFailed, AttributeError, KeyError, TypeError, ValueError):
+                self._apply(files, self.actions(number))
+            except (OperationFailed, *_MALFORMED):
                 yield number, None
                 return
             yield number, Manifest.of(number, files.values(), [], "").files
@@ -418,7 +450,8 @@ def read_actions(path: StorePath) -> list[dict[str, Any]]:
 @lru_cache(_RECORDS)
 def _read_record(path: StorePath, _: Identity) -> Record:
     """Parse a log entry. Keyed by the identity of the file, so a changed file is parsed again."""
-    for action in read_actions(path):
+    actions = read_actions(path)
+    for action in actions:
         commit_info = action.get("commitInfo") if isinstance(action, dict) else None
         if commit_info is None:
             continue
@@ -433,7 +466,7 @@ def _read_record(path: StorePath, _: Identity) -> Record:
             info = json.loads(text or "{}")
             if not isinstance(info, dict):
                 raise ValueError("not an object")
-            return Record(int(commit_info["timestamp"]), info, manifest)
+            return Record(int(commit_info["timestamp"]), info, manifest, actions)
         except (AttributeError, KeyError, TypeError, ValueError):
             break
     raise damage(path, "it has no valid commit metadata")

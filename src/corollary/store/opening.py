@@ -70,6 +70,18 @@ def open_columns(snapshot: Snapshot, *, keep: bool = True) -> OpenedVersion:
     return OpenedVersion(dictionary, Columns(facts, explicit), no_rows)
 
 
+def open_newer(snapshot: Snapshot, dictionary: Dictionary, version: int) -> OpenedVersion | None:
+    """Read what is newer than a version, whose terms the dictionary has, and add the new terms.
+
+    None if deletions since then are unknown, or if there is so much that opening all is faster.
+    """
+    newer = _rows_after(snapshot, version)
+    if newer is None or newer.num_rows > _NEWER_ROWS_LIMIT:
+        return None
+    _add_terms(dictionary, snapshot)
+    return OpenedVersion(dictionary, Columns({}, {}), current(newer))
+
+
 def _parts(snapshot: Snapshot, dictionary: Dictionary) -> Iterator[Columns]:
     """The facts of a version as arrays, slice by slice."""
     type_id = dictionary.find(TYPE)

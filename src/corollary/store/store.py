@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from corollary.core.files import Identity, identity
 from corollary.core.object_store import StorePath
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.store import delta, layout, steps
@@ -142,6 +143,13 @@ class Store:
         )
         version = self.terms.latest()
         self.terms.commit([], layout.TERMS_SCHEMA, removed=self.terms.files(version), base=version)
+
+    def origin(self) -> Identity | None:
+        """Identify the store itself: the first entry of its log is never written again."""
+        try:
+            return identity(self.facts.log_file(0).stat())
+        except OSError:
+            return None
 
     def latest(self) -> int:
         """The newest version."""

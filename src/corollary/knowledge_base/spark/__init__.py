@@ -19,6 +19,7 @@ from corollary.store.places import Place, store_path
 
 if TYPE_CHECKING:
     from corollary.engines.spark.stored import DataFrame, SparkSession
+    from corollary.knowledge_base.fact_forms import FactForm
     from corollary.knowledge_base.spark.built import Built
     from corollary.knowledge_base.spark.querying import SparkStore
     from corollary.lang.program import Program
@@ -33,7 +34,7 @@ def build(
     rules: Rules | Iterable[Rules] = "owl-rl",
     mode: str = "materialized",
     equality: str = "rules",
-    materialize: Sequence[str] = (),
+    materialize: Sequence[FactForm] = (),
     reason_over: ReasonOver = "union",
     partitions: int | None = None,
     **options: Unpack[PipelineOptions],

@@ -22,9 +22,9 @@ from corollary.engines.spark.write import write_facts
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.knowledge_base import distributed
 from corollary.knowledge_base.axioms import axiom_texts
+from corollary.knowledge_base.fact_forms import FactForm, read_fact
 from corollary.knowledge_base.graphs import ReasonOver, graph_named, reason_over_terms
 from corollary.knowledge_base.hybrid import check_mode
-from corollary.knowledge_base.patterns import read_pattern
 from corollary.knowledge_base.relation_frames import result_relations
 from corollary.knowledge_base.rules import Rules, read_rules
 from corollary.knowledge_base.spark import chunks
@@ -59,7 +59,7 @@ class Kind:
 
     mode: str = "materialized"
     equality: str = "rules"
-    materialize: Sequence[str] = ()
+    materialize: Sequence[FactForm] = ()
     reason_over: ReasonOver = "union"
 
 
@@ -85,7 +85,7 @@ def build(
         if len(inputs.program):
             program = program | inputs.program
         prematerialized = [
-            read_pattern(text, program.arities, program.prefixes) for text in kind.materialize
+            read_fact(pattern, program.arities, program.prefixes) for pattern in kind.materialize
         ]
         with _create_store(path, kind) as store:
             writer = store.writer()
