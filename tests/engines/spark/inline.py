@@ -6,7 +6,6 @@ Arrow streams, checkpoints) is tested with Spark.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -18,8 +17,9 @@ from corollary.core.engine import Engine
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.spark import task
 from corollary.engines.spark.base import SparkRun
+from corollary.engines.spark.copies import Checkpoint
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.packing import ARROW, REPORT, ChunkBuffer
+from corollary.engines.spark.packing import ARROW, COPIED, REPORT, ChunkBuffer
 
 Frame = list[list[pa.RecordBatch]]  # partitions
 
@@ -64,17 +64,15 @@ class InlineRun(SparkRun):
                 task.this_partition = real
         return out
 
-    def checkpoint(self, frame: Any) -> Any:
-        reports = [
-            row.column(4)[0].as_py() for part in self.select_kinds(frame, REPORT) for row in part
-        ]
-        return frame, [json.loads(text) for text in reports]
+    def compute(self, frame: Any) -> Any:
+        for_driver = _rows(frame, lambda partition, kind: kind == REPORT or kind >= COPIED)
+        return Checkpoint.of(frame, (batch for part in for_driver for batch in part))
 
     def select_kinds(self, frame: Any, *kinds: int) -> Any:
         return _rows(frame, lambda partition, kind: partition >= 0 and kind in kinds)
 
     def select_for_driver(self, frame: Any) -> Any:
-        return _rows(frame, lambda partition, kind: partition < 0)
+        return _rows(frame, lambda partition, kind: partition < 0 and kind < COPIED)
 
     def union(self, frames: Sequence[Any]) -> Any:
         return [part for frame in frames for part in frame]

@@ -116,6 +116,9 @@ class ClosedExternal(OfExternal[F], ABC):
         self.state = external.union(new)
         known = self.own(facts).difference(own) if len(external) else external
         diff = self.closure_diff(engine, external, self.state, new, known)
+        if len(diff.inserted) == len(new) == len(own):
+            # The pairs include the new external facts, which are known.
+            return Derived(engine.facts({}), diff.instances)
         return Derived(diff.inserted.difference(facts), diff.instances)
 
     def update(self, engine: Engine[F], change: Change[F]) -> Difference[F]:

@@ -66,12 +66,13 @@ def _in_tasks(
     run: SparkRun, grouping: Grouping, instances: SparkFacts, name: Predicate
 ) -> SparkFacts:
     partial = PartialCounts(grouping, run.partitions)
-    frame, _ = run.checkpoint(run.map_chunks(instances.chunks(), partial))
+    frame = run.checkpoint(instances.chunks(), partial).frame
     value_rows = run.collect(run.select_for_driver(frame)).get(_VALUES)
     ids = np.zeros(0, np.uint32) if value_rows is None else in_order(value_rows[:, 0])
     texts = run.dictionary.texts(ids)
     counted = run.shuffle(run.select_kinds(frame, FRESH))
-    frame, reports = run.checkpoint(run.map_chunks(counted, GroupTotals(grouping, ids, texts)))
+    totals = run.checkpoint(counted, GroupTotals(grouping, ids, texts))
+    reports = totals.reports
     note_dropped(grouping, sum(report["dropped"] for report in reports))
     # Encoded in one batch: each lookup of a dictionary may be a query.
     found = list(dict.fromkeys(text for report in reports for text in report["results"]))
@@ -82,7 +83,7 @@ def _in_tasks(
     }
     group = len(grouping.group)
     named = AssignResultIds(run.key(name, len(grouping.outer)), group, results, run.partitions)
-    frame = run.map_chunks(run.select_kinds(frame, RESULT), named)
+    frame = run.map_chunks(run.select_kinds(totals.frame, RESULT), named)
     base = merge(run, frame, task.Combine("union", run.make_engine))
     return SparkFacts.of(base).collect_if_small()
 

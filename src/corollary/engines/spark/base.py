@@ -6,7 +6,6 @@ the driver fetches from them are cached with them.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,9 +21,11 @@ from corollary.core.compile import TRIPLES, TYPES
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Engine
 from corollary.core.ids import contains, in_order, missing_in, together
+from corollary.engines.spark.copies import Checkpoint, WithCopies
 from corollary.engines.spark.options import EngineOptions
 from corollary.engines.spark.packing import (
     ARROW,
+    COPIED,
     DERIVED,
     FRESH,
     NONE,
@@ -38,7 +39,7 @@ from corollary.engines.spark.packing import (
 )
 from corollary.engines.spark.plan import TRIPLE_NUMBER
 from corollary.engines.spark.remote import parallelism
-from corollary.engines.spark.reports import RoundReport, TaskReport
+from corollary.engines.spark.reports import RoundReport
 from corollary.engines.spark.task import (
     TOO_MANY,
     Combine,
@@ -217,15 +218,15 @@ class SparkRun:
     def map_chunks(self, frame: DataFrame, function: OverArrow) -> DataFrame:
         return frame.mapInArrow(function, SCHEMA)
 
-    def job(self, phase: str, frame: DataFrame) -> tuple[DataFrame, list[TaskReport]]:
-        """Checkpoint a frame, and record the job under its phase."""
+    def job(self, phase: str, frame: DataFrame, function: OverArrow) -> Checkpoint:
+        """Apply a function to chunks, checkpoint them, and record the job under its phase."""
         start = time.perf_counter()
         self.describe(phase)
-        checkpointed, reports = self.checkpoint(frame)
-        done = [report for report in reports if "in" in report]
+        found = self.checkpoint(frame, function)
+        done = [report for report in found.reports if "in" in report]
         seconds = time.perf_counter() - start
         self.record(RoundReport.of(len(self.reports) + 1, phase, done, seconds))
-        return checkpointed, reports
+        return found
 
     def describe(self, step: str) -> None:
         """Label the next jobs in Spark's UI."""
@@ -237,11 +238,23 @@ class SparkRun:
         if self.options.on_report is not None:
             self.options.on_report(report)
 
-    def checkpoint(self, frame: DataFrame) -> tuple[DataFrame, list[TaskReport]]:
-        """Compute a frame, cut its lineage, and return it with the reports of its tasks."""
+    def checkpoint(self, frame: DataFrame, function: OverArrow) -> Checkpoint:
+        """Apply a function to chunks and cut their lineage: one job.
+
+        Small results are copied to the driver with the reports of the tasks.
+        """
+        return self.compute(self.map_chunks(frame, WithCopies(function, self.copies_limit)))
+
+    def compute(self, frame: DataFrame) -> Checkpoint:
+        """Compute a frame and cut its lineage, and collect reports and copies."""
         checkpointed = self.frames.checkpoint(frame)
-        reports = self.select_kinds(checkpointed, REPORT).select("data").toArrow()
-        return checkpointed, [json.loads(text) for text in reports["data"].to_pylist()]
+        found = checkpointed.where(f"kind = {REPORT} OR kind >= {COPIED}").toArrow()
+        return Checkpoint.of(checkpointed, found.to_batches())
+
+    @property
+    def copies_limit(self) -> int:
+        """The number of facts that a task copies to the driver: its share of those kept there."""
+        return self.small // self.partitions
 
     def select_kinds(self, frame: DataFrame, *kinds: int) -> DataFrame:
         """Select chunks of some kinds, without those for the driver."""
@@ -249,7 +262,7 @@ class SparkRun:
 
     def select_for_driver(self, frame: DataFrame) -> DataFrame:
         """Select the chunks addressed to the driver."""
-        return frame.where("partition < 0")
+        return frame.where(f"partition < 0 AND kind < {COPIED}")
 
     def union(self, frames: Sequence[DataFrame]) -> DataFrame:
         """Concatenate frames of chunks."""
@@ -325,13 +338,23 @@ class Base:
         return base
 
     @classmethod
-    def reported(cls, run: SparkRun, frame: DataFrame, reports: Iterable[TaskReport]) -> Base:
-        """Create a base from chunks whose facts are counted in the reports of tasks."""
+    def reported(cls, run: SparkRun, found: Checkpoint) -> Base:
+        """Create a base from chunks whose facts are counted in the reports of tasks.
+
+        Predicates of which the driver received all facts stay cached there.
+        """
         sums: dict[Key, int] = {}
-        for report in reports:
+        for report in found.reports:
             for key, count in unpack_counts(report["counts"]).items() if report["counts"] else ():
                 sums[key] = sums.get(key, 0) + count
-        return cls.of(run, frame, sums)
+        base = cls.of(run, found.frame, sums)
+        received = {key: t for key, t in found.derived.items() if len(t) == sums.get(key)}
+        if received:
+            [(cached, _)] = base.parts
+            names = base.keys()
+            cached.facts = run.facts_of(received)
+            cached.fully_fetched |= {names[key] for key in received}
+        return base
 
     def __len__(self) -> int:
         return sum(self.counts.values())
@@ -567,4 +590,4 @@ def _mark_fetched(cached: CachedChunks, predicate: Predicate, places: Mapping[in
 def merge(run: SparkRun, frame: DataFrame, combine: OverArrow) -> Base:
     """Shuffle and combine chunks into a base."""
     run.describe("combine sets")
-    return Base.reported(run, *run.checkpoint(run.map_chunks(run.shuffle(frame), combine)))
+    return Base.reported(run, run.checkpoint(run.shuffle(frame), combine))

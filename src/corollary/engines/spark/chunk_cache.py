@@ -5,7 +5,8 @@ no table, takes longer than a small update. So both are cached in a folder:
 
     ID.json    sets: their predicates by part, the numbering of relations and partitions; terms
                that the driver needed
-    ID.arrow   small sets of facts added to the parts of each set, and removed from them
+    ID.arrow   small sets of facts added to the parts of each set, and removed from them; facts of
+               the parts that the driver has looked up (`looked_up`)
     ID-…/      a part: chunks as Parquet
 
 A small update writes the first two and reuses the existing parts. Checksums of parts are verified
@@ -27,6 +28,7 @@ from corollary.core.checksum import checksum, matches, seal, unseal
 from corollary.core.dictionary import Dictionary
 from corollary.core.files import remove
 from corollary.core.partial import PartialDictionary
+from corollary.engines.spark import looked_up
 from corollary.engines.spark.base import Base, CachedChunks, Part, SparkRun
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.local import address
@@ -37,7 +39,7 @@ from corollary.engines.spark.write import write_all
 from corollary.errors import OperationFailed
 from corollary.lang.stratify import Predicate
 
-_FORMAT = 2
+_FORMAT = 3
 _OURS = re.compile(r"[0-9a-f]{32}(\.json|\.arrow|-[0-9]+)")  # names of files and folders
 _TERMS = 10_000  # maximum cached terms of the driver
 
@@ -97,11 +99,16 @@ def _write(
             for name, found in parts.items()
         },
     }
+    tables = [
+        run.tables_of(packed) for facts in sets.values() for packed in (facts.small, facts.removed)
+    ]
+    described["looked_up"] = {
+        place: looked_up.describe(run, cached, tables) for place, cached in holders.items()
+    }
     batches = [
         batch
-        for number, facts in enumerate(sets.values())
-        for at, packed in enumerate((facts.small, facts.removed))
-        for batch in chunk_batches(2 * number + at, DERIVED, run.tables_of(packed))
+        for number, table in enumerate(tables)
+        for batch in chunk_batches(number, DERIVED, table)
     ]
     with (
         pa.OSFile(str(folder / f"{name}.arrow"), "wb") as sink,
@@ -136,6 +143,8 @@ def load(run: SparkRun, folder: Path, name: str) -> tuple[dict[str, SparkFacts],
     if isinstance(run.dictionary, PartialDictionary):
         run.dictionary.learn({int(i): text for i, text in described["terms"].items()})
     cached = _cached(run, folder, described["parts"])
+    for place, (chunks, _) in cached.items():
+        looked_up.restore(run, chunks, described["looked_up"][place], tables)
     sets = {}
     for number, (set_name, parts) in enumerate(described["sets"].items()):
         few, removed = (run.facts_of(tables.get(2 * number + at, {})) for at in (0, 1))
@@ -195,6 +204,7 @@ def _parts(sets: Sets) -> tuple[dict[str, tuple[Part, ...]], list[CachedChunks]]
         chunks = view.chunks().where(f"kind = {DERIVED}")  # without reports
         counts = {key: view.counts[predicate] for key, predicate in view.keys().items()}
         [(cached, every)] = Base.of(run, chunks.coalesce(run.partitions), counts).parts
+        looked_up.merge(run, cached, found)
         new.append(cached)
         for name in owners:
             parts[name].append((cached, every))

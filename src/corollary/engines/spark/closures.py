@@ -132,13 +132,14 @@ def _run(
             route = Share(_ROLES.index(role), places, run.partitions)
             frames.append(run.map_chunks(own.chunks(), route))
     names = (run.key(head, 2), run.key(GONE, 2))
-    work = Close(shape, run.make_engine, names, KNOWN in sets, run.partitions)
-    frame = run.map_chunks(run.shuffle(run.union(frames)), work)
+    work: task.OverArrow = Close(shape, run.make_engine, names, KNOWN in sets, run.partitions)
+    frame, last = run.shuffle(run.union(frames)), work
     if shape.backwards:  # results are partitioned by object here, but facts by subject
-        frame = run.map_chunks(run.shuffle(frame), task.Combine("union", run.make_engine))
-    frame, reports = run.job("closure", frame)
-    found = SparkFacts.of(Base.reported(run, frame, reports))
-    return found, sum(r.get("instances", 0) for r in reports)
+        frame = run.shuffle(run.map_chunks(frame, work))
+        last = task.Combine("union", run.make_engine)
+    done = run.job("closure", frame, last)
+    found = SparkFacts.of(Base.reported(run, done))
+    return found, sum(r.get("instances", 0) for r in done.reports)
 
 
 @dataclass(frozen=True)

@@ -72,25 +72,25 @@ def components(facts: SparkFacts, edge: Predicate, least: Predicate) -> SparkFac
         return SparkFacts(run, run.nothing)
     frame, links, limit = own.chunks(), len(own), run.options.edges
     if links > limit:
-        frame, reports = run.job("contraction", run.map_chunks(frame, Contract(run.partitions)))
-        links = sum(report["links"] for report in reports)
+        contracted = run.job("contraction", frame, Contract(run.partitions))
+        frame, links = contracted.frame, sum(report["links"] for report in contracted.reports)
     if links <= limit:
         frame = run.shuffle(run.map_chunks(frame, Contract(run.partitions, to_one_task=True)))
     else:
         frame = _rounds(run, frame)
     labels = run.shuffle(run.map_chunks(frame, Labels(run.partitions)))
-    done = run.job("components", run.map_chunks(labels, Least(run.key(least, 2))))
-    return SparkFacts.of(Base.reported(run, *done))
+    done = run.job("components", labels, Least(run.key(least, 2)))
+    return SparkFacts.of(Base.reported(run, done))
 
 
 def _rounds(run: SparkRun, frame: DataFrame) -> DataFrame:
     """Alternate large-star and small-star until all components are stars."""
     while True:
         frame = run.select_kinds(frame, FRESH)
-        for star in (LargeStar, SmallStar):
-            frame = run.map_chunks(run.shuffle(frame), star(run.partitions))
-        frame, reports = run.job("stars", frame)
-        if not sum(report["changed"] for report in reports):
+        frame = run.map_chunks(run.shuffle(frame), LargeStar(run.partitions))
+        done = run.job("stars", run.shuffle(frame), SmallStar(run.partitions))
+        frame = done.frame
+        if not sum(report["changed"] for report in done.reports):
             return frame
 
 
@@ -103,13 +103,10 @@ def component_changes(
     frame = run.union([facts.chunks() for facts in labels if len(facts)])
     keys = {run.key(name, 2): name is _AFTER for name in (_BEFORE, _AFTER)}
     names = {True: run.key(pair, 2), False: run.key(GONE, 2)}
-    for work in (
-        Compare(keys, run.partitions),
-        Spread(run.partitions),
-        Pairs(names, run.partitions),
-    ):
+    for work in (Compare(keys, run.partitions), Spread(run.partitions)):
         frame = run.map_chunks(run.shuffle(frame), work)
-    base = Base.reported(run, *run.job("pairs", frame))
+    done = run.job("pairs", run.shuffle(frame), Pairs(names, run.partitions))
+    base = Base.reported(run, done)
     inserted = SparkFacts.of(base.only([pair]))
     deleted = SparkFacts.of(base.only([GONE]).renamed(GONE, pair))
     return Difference(

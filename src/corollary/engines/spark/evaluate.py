@@ -9,6 +9,7 @@ possible join partners and applies the same steps.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import OnRound
 from corollary.engines.spark.answers import MOST_COMPUTED, RouteQueries, TermQuery, TermResult
 from corollary.engines.spark.base import Base
+from corollary.engines.spark.copies import Checkpoint
 from corollary.engines.spark.facts import SparkFacts
 from corollary.engines.spark.filters import BroadcastTerms, column_ids
 from corollary.engines.spark.finish import DriverRounds
@@ -30,7 +32,7 @@ from corollary.engines.spark.packing import (
     ChunkBuffer,
     Key,
 )
-from corollary.engines.spark.plan import UNIT, Source
+from corollary.engines.spark.plan import UNIT, Source, last_round
 from corollary.engines.spark.reports import RoundReport, TaskReport
 from corollary.engines.spark.rounds import Round, Route
 from corollary.engines.spark.task import Combine, Select
@@ -59,30 +61,25 @@ class Evaluation:
         self.counted, self.all_new, self.on_round = counted, all_new, on_round
         self.reports: list[RoundReport] = []
         self._broadcast: BroadcastTerms | None = None  # terms that tasks compare
+        self._last_round: int | None = None  # of a plan without recursion
+        self._combine: Combine | None = None  # applied to the results of the last round
+        self._combined = False
 
     def results(self, operands: Operands) -> tuple[Base, int]:
         """Evaluate the plan; return the results and the number of rule instances."""
         run = self.run
-        combine = Combine("union", run.make_engine, counted=int(self.counted))
-        if all(source.operand == "r" for source in self.plan.targets):
-            # Not recursive: one pass, and the results are partitioned in the same job.
-            start = time.perf_counter()
-            self._broadcast_terms(operands)
-            run.describe("round 1")
-            frame = self._round(self._route(operands), first=True, keep=False)
-            checkpointed, reports = run.checkpoint(run.map_chunks(run.shuffle(frame), combine))
-            rounds = [r for r in reports if "instances" in r]
-            self._report(rounds, "exchange", time.perf_counter() - start)
-        else:
-            found = run.select_kinds(self._run(operands), RESULT)
+        self._combine = Combine("union", run.make_engine, counted=int(self.counted))
+        self._last_round = last_round(self.plan, self.queries)
+        frame = self._run(operands)
+        if not self._combined:
             run.describe("collect results")
-            checkpointed, reports = run.checkpoint(run.map_chunks(run.shuffle(found), combine))
-        return Base.reported(run, checkpointed, reports), self.instances
+            self._last = run.checkpoint(run.shuffle(run.select_kinds(frame, RESULT)), self._combine)
+        return Base.reported(run, self._last), self.instances
 
     def derived(self, operands: Operands) -> SparkFacts:
         """Return the facts that the steps add to their sources."""
-        last = self.run.select_kinds(self._run(operands), DERIVED)
-        base = Base.reported(self.run, last, self._task_reports)
+        frame = self.run.select_kinds(self._run(operands), DERIVED)
+        base = Base.reported(self.run, self._last._replace(frame=frame))
         return SparkFacts(self.run, self._driver_facts, base)
 
     @property
@@ -140,26 +137,22 @@ class Evaluation:
         """Derive the auxiliary relations of the old facts, and return both as state."""
         first = True
         while True:
-            frame = self._round(old, first=first, auxiliary_only=True)
+            work = self._round(first=first, auxiliary_only=True)
             self.run.describe("auxiliary relations")
-            frame, reports = self.run.checkpoint(frame)
+            found = self.run.checkpoint(self.run.shuffle(old), work)
             first = False
-            queried = sum(r["queried"] for r in reports)
-            query_results = self._query_results(frame, queried) if queried else None
-            if not sum(r["sent"] for r in reports) and query_results is None:
-                return self.run.select_kinds(frame, STATE)
-            old = self.run.select_kinds(frame, STATE, FRESH)
+            query_results = self._query_results(found)
+            if not sum(r["sent"] for r in found.reports) and query_results is None:
+                return self.run.select_kinds(found.frame, STATE)
+            old = self.run.select_kinds(found.frame, STATE, FRESH)
             if query_results is not None:
                 old = self.run.union([old, query_results])
 
-    def _round(
-        self, frame: DataFrame, *, first: bool, keep: bool = True, auxiliary_only: bool = False
-    ) -> DataFrame:
-        run = self.run
-        work = Round(
+    def _round(self, *, first: bool, keep: bool = True, auxiliary_only: bool = False) -> Round:
+        return Round(
             self.plan,
-            run.make_engine,
-            run.partitions,
+            self.run.make_engine,
+            self.run.partitions,
             first,
             self.all_new or auxiliary_only,
             self.counted,
@@ -167,10 +160,9 @@ class Evaluation:
             auxiliary_only,
             Dictionary if self._broadcast is None else self._broadcast.dictionary,
         )
-        return run.map_chunks(run.shuffle(frame), work)
 
     def _run(self, operands: Operands) -> DataFrame:
-        self._task_reports: Sequence[TaskReport] = ()  # of the last round
+        self._last = Checkpoint(None, [], {}, {})  # of the last round
         self._driver_facts: Any = self.run.nothing
         self._broadcast_terms(operands)
         if self.all_new or not any(step.auxiliary for step in self.plan.steps):
@@ -179,22 +171,26 @@ class Evaluation:
             old = self._route([(o, facts, FRESH) for o, facts, kind in operands if kind == STATE])
             new = self._route([operand for operand in operands if operand[2] == FRESH], unit=False)
             frame = self.run.union([self._prepare(old), new])
-        first = True
+        first, number = True, 0
         while True:
             start = time.perf_counter()
             self.run.describe(f"round {len(self.reports) + 1}")
-            frame, reports = self.run.checkpoint(self._round(frame, first=first))
+            number += 1
+            if number == self._last_round:
+                done = self._final_round(frame, first=first)
+            else:
+                done = self.run.checkpoint(self.run.shuffle(frame), self._round(first=first))
             first = False
-            self._task_reports = reports
+            self._last, frame = done, done.frame
+            reports = [report for report in done.reports if "instances" in report]
             self._report(reports, "exchange", time.perf_counter() - start)
-            sent, queried = (sum(r[what] for r in reports) for what in ("sent", "queried"))
-            if not sent and not queried:
-                return frame
-            query_results = self._query_results(frame, queried) if queried else None
+            sent, queried = sum(r["sent"] for r in reports), any(r["queried"] for r in reports)
+            query_results = self._query_results(done)
             if not sent and query_results is None:
                 return frame
             if (
                 not queried
+                and number + 1 != self._last_round  # or the next job is the last one
                 and sent <= self.run.options.finish_limit
                 and not any(r["everywhere"] for r in reports)
             ):
@@ -207,6 +203,14 @@ class Evaluation:
             frame = self.run.select_kinds(frame, STATE, FRESH, DERIVED, RESULT)
             if query_results is not None:
                 frame = self.run.union([frame, query_results])
+
+    def _final_round(self, frame: DataFrame, *, first: bool) -> Checkpoint:
+        """Run the last round of a plan without recursion, and combine its results: one job."""
+        assert self._combine is not None, "only results have a last round"
+        self._combined = True
+        work = self._round(first=first, keep=False)
+        frame = self.run.map_chunks(self.run.shuffle(frame), work)
+        return self.run.checkpoint(self.run.shuffle(frame), self._combine)
 
     def _report(self, reports: Sequence[TaskReport], phase: str, seconds: float) -> None:
         round_report = RoundReport.of(len(self.reports) + 1, phase, reports, seconds)
@@ -236,10 +240,16 @@ class Evaluation:
             return self.run.terms.values_of(rows[:, 0])
         return self._driver_rows(key, rows)
 
-    def _query_results(self, frame: DataFrame, count: int) -> DataFrame | None:
-        """Answer the queries that tasks have emitted."""
+    def _query_results(self, found: Checkpoint) -> DataFrame | None:
+        """Answer the queries that tasks have emitted; None if there are none."""
         run = self.run
-        questions = run.select_for_driver(frame)
+        counts: Counter[int] = Counter()
+        for report in found.reports:
+            counts.update({int(key): rows for key, rows in report.get("queried", {}).items()})
+        count = counts.total()
+        if not count:
+            return None
+        questions = run.select_for_driver(found.frame)
         terms = run.terms
         # The driver numbers values differently, so tasks must answer all queries for values.
         task_results = None
@@ -257,8 +267,11 @@ class Evaluation:
                 f" and Spark's driver takes {MOST_COMPUTED:,}",
                 "the embedded engine has no such limit: choose --engine columnar",
             )
-        run.describe("look up terms")
-        tables = run.collect(questions)
+        wanted = self.queries.keys() if task_results is None else by_driver
+        tables = {key: rows for key, rows in found.for_driver.items() if key in wanted}
+        if any(len(tables.get(key, ())) < counts[key[0]] for key in wanted):
+            run.describe("look up terms")
+            tables = run.collect(questions)
         out = ChunkBuffer()
         for key, rows in tables.items():
             self._send(out, FRESH, self.queries[key].answers, self._driver_rows(key, rows))

@@ -135,7 +135,8 @@ class SparkFacts:
         removed = self.removed.difference(ours).union(other.removed.difference(others))
         removed = removed.union(ours.intersection(others))
         small = self.small.union(other.small)
-        small = small.difference(theirs.probe(self.small)).difference(mine.probe(other.small))
+        if not self._is_disjoint(other):
+            small = small.difference(theirs.probe(self.small)).difference(mine.probe(other.small))
         restored = removed.intersection(self.small.union(other.small))
         base = Base(self.run, (*mine.parts, *common.parts, *theirs.parts))
         return SparkFacts(self.run, small.difference(restored), base, removed.difference(restored))
@@ -279,17 +280,17 @@ class SparkFacts:
     def _by_parts(
         self, other: SparkFacts, operation: Callable[[SparkFacts, SparkFacts], SparkFacts]
     ) -> SparkFacts | None:
-        """Apply an operation with a small operand, or separately to conflicting predicates.
+        """Apply an operation separately to conflicting predicates, or with a small operand.
 
         None if both sets are large and all predicates conflict. Usually few predicates conflict,
         for example axioms: one set has the explicit ones, the other set all.
         """
         assert self.base is not None
         assert other.base is not None
-        if min(len(self), len(other)) <= self.run.small:
-            return operation(self.collect_if_small(), other.collect_if_small())
         shared = self._conflicting(other)
         if shared >= self.base.counts.keys() | other.base.counts.keys():
+            if min(len(self), len(other)) <= self.run.small:
+                return operation(self.collect_if_small(), other.collect_if_small())
             return None
         inside = operation(self.only(shared), other.only(shared))
         return operation(self.without(shared), other.without(shared))._union(inside)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from corollary.engines.spark.base import Base, SparkRun
 from corollary.engines.spark.facts import SparkFacts
-from corollary.engines.spark.packing import SCHEMA, Key
+from corollary.engines.spark.packing import Key
 from corollary.engines.spark.plan import TRIPLE_NUMBER
 from corollary.engines.spark.rows import arrow_schema, fact_columns, schema
 from corollary.engines.spark.task import (
@@ -30,11 +30,10 @@ def read(run: SparkRun, frame: DataFrame) -> SparkFacts:
     known = [name for name in run.names if name != TRIPLE]
     while True:
         chunks = run.shuffle(to_chunks(run, frame, known))
-        combined = run.map_chunks(chunks, Combine("union", run.make_engine))
-        checkpointed, reports = run.checkpoint(combined)
-        unknown = {name for report in reports for name in report.get("unknown", ())}
+        found = run.checkpoint(chunks, Combine("union", run.make_engine))
+        unknown = {name for report in found.reports for name in report.get("unknown", ())}
         if not unknown:
-            return SparkFacts.of(Base.reported(run, checkpointed, reports)).collect_if_small()
+            return SparkFacts.of(Base.reported(run, found)).collect_if_small()
         known += sorted(unknown)
 
 
@@ -51,14 +50,19 @@ def read_rows(run: SparkRun, rows: pa.Table, relations: Collection[str]) -> Any:
 
 def read_distinct(run: SparkRun, frame: DataFrame, relations: Collection[str]) -> SparkFacts:
     """Read the facts of a DataFrame of distinct rows, of known relations: one job, no shuffle."""
-    chunks = run.checkpoint(to_chunks(run, frame, relations))
-    return SparkFacts.of(Base.reported(run, *chunks)).collect_if_small()
+    rows = frame.select(fact_columns(frame.columns))
+    found = run.checkpoint(rows, _hash_partitioned(run, relations))
+    return SparkFacts.of(Base.reported(run, found)).collect_if_small()
 
 
 def to_chunks(run: SparkRun, frame: DataFrame, relations: Collection[str]) -> DataFrame:
     """Convert rows of these relations, and triples, to chunks by target partition."""
-    home = HashPartitioned(run.numbers(relations), run.type_id, run.partitions)
-    return frame.select(fact_columns(frame.columns)).mapInArrow(home, SCHEMA)
+    rows = frame.select(fact_columns(frame.columns))
+    return run.map_chunks(rows, _hash_partitioned(run, relations))
+
+
+def _hash_partitioned(run: SparkRun, relations: Collection[str]) -> HashPartitioned:
+    return HashPartitioned(run.numbers(relations), run.type_id, run.partitions)
 
 
 def write(run: SparkRun, facts: SparkFacts, width: int) -> DataFrame:

@@ -32,6 +32,7 @@ CHUNK = 1 << 20  # ids in a chunk, approximately: 4 MB
 
 # Kinds of chunks.
 STATE, FRESH, RESULT, DERIVED, REPORT, TEXTS = range(6)
+COPIED = 8  # added to the kind of a copy for the driver, which tasks ignore
 
 SCHEMA = "partition int, kind int, rows long, index binary, data binary"
 ARROW = pa.schema(
@@ -90,14 +91,27 @@ class Table(NamedTuple):
 def iter_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[Table]:
     """Yield all tables in batches of chunks."""
     for batch in batches:
-        partitions, kinds, _, indexes, data = (column for column in batch.columns)
-        for at in range(batch.num_rows):
-            kind = kinds[at].as_py()
-            if kind in (REPORT, TEXTS):
-                continue
-            index, numbers = indexes[at].as_buffer(), data[at].as_buffer()
-            for key, rows in unpack(index, numbers):
-                yield Table(partitions[at].as_py(), kind, key, rows)
+        for table in _tables(batch):
+            if table.kind < COPIED:
+                yield table
+
+
+def iter_copies(batch: pa.RecordBatch) -> Iterator[Table]:
+    """Yield the copies for the driver in a batch of chunks, with the kinds of their originals."""
+    for partition, kind, key, rows in _tables(batch):
+        if kind >= COPIED:
+            yield Table(partition, kind - COPIED, key, rows)
+
+
+def _tables(batch: pa.RecordBatch) -> Iterator[Table]:
+    partitions, kinds, _, indexes, data = (column for column in batch.columns)
+    for at in range(batch.num_rows):
+        kind = kinds[at].as_py()
+        if kind in (REPORT, TEXTS):
+            continue
+        index, numbers = indexes[at].as_buffer(), data[at].as_buffer()
+        for key, rows in unpack(index, numbers):
+            yield Table(partitions[at].as_py(), kind, key, rows)
 
 
 def chunk_batches(partition: int, kind: int, tables: Packed) -> Iterator[pa.RecordBatch]:

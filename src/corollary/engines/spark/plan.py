@@ -14,8 +14,9 @@ and classes are numbers, like ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +24,13 @@ from corollary.core.compile import Argument, Condition
 from corollary.core.dictionary import Ids
 from corollary.engines.spark.packing import NONE, ChunkBuffer, Key
 
+if TYPE_CHECKING:
+    from corollary.engines.spark.answers import TermQuery
+
 TRIPLE_NUMBER = 0  # the relation of triples
 AUXILIARY = "x"  # operand of auxiliary relations
 QUERIES = "q"  # operand of queries about terms
+RESULTS = "r"  # operand of the results of a plan without recursion
 
 _FACT_OPERANDS = "fndobhpe"  # operands that are sets of facts
 
@@ -188,6 +193,29 @@ class Plan:
             wide = property_ in (NONE, self.type_id)
             if relation == TRIPLE_NUMBER and member_of == NONE and not wide:
                 yield source, rows[rows[:, 1] == property_][:, [0, 2]]
+
+
+def last_round(plan: Plan, queries: Mapping[Key, TermQuery]) -> int | None:
+    """Return the round in which the last results are derived; None if the plan is recursive.
+
+    What a step derives for other steps, and the answers to its queries, enter the next round.
+    """
+    if any(source.operand in _FACT_OPERANDS for source in plan.targets):
+        return None
+    first: dict[Source, int] = {}  # the round that a source enters, if it is not the first one
+    last = 1
+    for _ in plan.steps:  # at most as many steps follow each other
+        for step in plan.steps:
+            read = [plan.placements[n].source for n, _ in (*step.body, *step.negated)]
+            number = max((first.get(source, 1) for source in read), default=1)
+            target = plan.targets[step.head]
+            if target.operand == QUERIES:
+                target = queries[target.key].answers
+            if target.operand == RESULTS:
+                last = max(last, number)
+            else:
+                first[target] = max(first.get(target, 1), number + 1)
+    return last
 
 
 def _filled(rows: Ids, columns: list[int | None]) -> Ids:

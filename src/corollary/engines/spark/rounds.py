@@ -131,7 +131,8 @@ class _PartitionRound:
         }
         self._remote: dict[int, list[Ids]] = {}
         self._out = ChunkBuffer()
-        self._steps = self._instances = self._queried = 0
+        self._steps = self._instances = 0
+        self._queried: dict[int, int] = {}  # rows of queries by number
 
     def run(self, batches: Batches) -> Batches:
         start = time.perf_counter()
@@ -190,7 +191,8 @@ class _PartitionRound:
                 source = plan.targets[target]
                 if source.operand == QUERIES:
                     self._out.add(DRIVER, FRESH, source.key, rows)
-                    self._queried += len(rows)
+                    number = source.key[0]
+                    self._queried[number] = self._queried.get(number, 0) + len(rows)
                 elif source.operand == "r":
                     add_results(self._out, plan, source.key, rows, counts, work.partitions)
                 else:
