@@ -44,6 +44,7 @@ from benchmarks import (
     updates,
     views,
 )
+from benchmarks.equal_rules.work import compared
 from benchmarks.isolate import isolated
 from benchmarks.measure import peak_bytes
 from benchmarks.plots import Plot, draw
@@ -290,7 +291,7 @@ def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(peers, "_on_spark", lambda scale, options: iter(()))
     rows = run(capsys, "peers", "--scale", "1", "--repeat", "1")
     works = list(dict.fromkeys(row["work"] for row in rows))
-    assert len(works) == 6
+    assert len(works) == 11
     for row in rows:
         if work_updates := row["work"].startswith(("delete", "remove")):
             ours = row["engine"] == "corollary"
@@ -307,7 +308,7 @@ def test_peers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
                 or row["engine"] in ("reasonable", "owlrl")
                 or ("skipped" in row)
             )
-    assert {row["engine"] for row in rows} >= {"reasonable", "owlrl", "maplib", "souffle"}
+    assert {row["engine"] for row in rows} >= {"reasonable", "owlrl", "maplib", "clingo", "jena"}
 
 
 @pytest.mark.long
@@ -699,12 +700,13 @@ def test_peers_have_the_same_rules(tmp_path: Path) -> None:
     below = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
     path.write_text(f"<urn:x> <{RDF}type> <urn:a> .\n<urn:a> {below} <urn:b> .\n")
     rows = list(datalog_peers.rows("tiny", path, tmp_path, Options([], 1)))
-    assert [row["engine"] for row in rows] == ["corollary", "egglog", "souffle", "reasonable"] * 3
+    engines = ["corollary", "egglog", "clingo", "nemo", "souffle", "reasonable"]
+    assert [row["engine"] for row in rows] == engines * 3
     assert (rows[0]["rules"], rows[0]["left_out"], rows[0]["facts"]) == (6, 0, 3)
     for row in rows:
         assert row["engine"] == "corollary" or "skipped" in row or row["correct"]
-    found = datalog_peers._compared(np.zeros((1, 3), np.uint32), tmp_path / "rhodf.datalog")
-    assert found == {"facts": 1, "correct": False}
+    found = compared(np.zeros((1, 3), np.uint32), tmp_path / "rhodf.datalog")
+    assert (found["facts"], found["correct"]) == (1, False)
 
 
 def test_closures_that_differ_without_a_reason_are_not_correct(tmp_path: Path) -> None:

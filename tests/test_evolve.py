@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.evolve import driver, record
+from benchmarks.evolve.__main__ import main, parser
 from benchmarks.evolve.benchmark import SYSTEMS, command_of, missing
 from benchmarks.evolve.generated import GENERATORS, commits
 from benchmarks.evolve.streams import RHODF, Commit, Stream, history, write
 from benchmarks.evolve.systems import souffle_system
-from benchmarks.report import DATA
+from benchmarks.report import DATA, ROOT
 
 STEPS = 5
 
@@ -52,10 +55,31 @@ def test_reports_failures(tmp_path: Path) -> None:
     stream = small_stream(tmp_path)
     silent = [sys.executable, "-c", "pass"]
     assert "the process has ended" in driver.run(stream, silent)["failed"]
+    nowhere = driver.run(stream, [str(tmp_path / "nowhere")])["failed"]
+    assert nowhere.endswith("cannot be started: No such file or directory")
+    slow = [sys.executable, "-c", "import time; time.sleep(60)"]
+    assert "stopped after 0.2 s" in driver.run(stream, slow, timeout=0.2)["failed"]
+    nonsense = [sys.executable, "-c", "for _ in open(0): print('ok many', flush=True)"]
+    assert driver.run(stream, nonsense)["wrong"] == 0
     (stream.folder / stream.steps[1]["insert"]).unlink()
     failed = driver.run(stream, command_of("naive"))["failed"]
     assert failed.startswith("step 1: insert")
     assert "FileNotFoundError" in failed
+
+
+def test_says_what_is_no_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["evolve", "run", str(tmp_path / "missing")])
+    with pytest.raises(SystemExit, match=r"missing is no stream: it has no readable stream\.json"):
+        main()
+
+
+def test_the_commands_of_its_readme_are_accepted() -> None:
+    """Every command line of the README has options that the parser knows."""
+    text = (ROOT / "benchmarks" / "evolve" / "README.md").read_text("utf-8")
+    commands = re.findall(r"^python -m benchmarks\.evolve (.+)$", text, re.MULTILINE)
+    assert len(commands) >= 5
+    for command in commands:
+        assert parser().parse_args(shlex.split(command, comments=True)).command
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -17,10 +17,10 @@ from benchmarks.evolve.streams import Stream
 from benchmarks.report import DATA, Row, table
 
 
-def main() -> int:
-    """Run a subcommand; 1 if a system was wrong or failed."""
-    parser = argparse.ArgumentParser(prog="evolve", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the subcommands."""
+    whole = argparse.ArgumentParser(prog="evolve", description=__doc__)
+    commands = whole.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list", help="the streams and systems found here")
     making = commands.add_parser("make", help="write streams as files")
     making.add_argument("folder", type=Path)
@@ -49,7 +49,12 @@ def main() -> int:
     showing.add_argument("stream", type=Path)
     showing.add_argument("--system", action="append", choices=SYSTEMS, required=True)
     commands.add_parser("record", help="record the expected states of the generated streams")
-    options = parser.parse_args()
+    return whole
+
+
+def main() -> int:
+    """Run a subcommand; 1 if a system was wrong or failed."""
+    options = parser().parse_args()
     match options.command:
         case "list":
             _list(options.histories)
@@ -65,7 +70,7 @@ def main() -> int:
             number = record.record(options.repository, options.files, options.out)
             print(f"{options.out}: {number} transactions")
         case "states":
-            for count, digest in _agreed(Stream.open(options.stream), options.system):
+            for count, digest in _agreed(_opened(options.stream), options.system):
                 print(f"{count}\t{digest}")
         case "record":
             _record()
@@ -81,6 +86,13 @@ def _list(histories: Path) -> None:
         print(f"system {system}\t{missing(system) or 'found'}")
 
 
+def _opened(folder: Path) -> Stream:
+    try:
+        return Stream.open(folder)
+    except OSError:
+        sys.exit(f"{folder} is no stream: it has no readable stream.json ('make' writes streams)")
+
+
 def _run(options: argparse.Namespace) -> int:
     systems = {name: command_of(name) for name in options.system}
     systems |= {command: shlex.split(command) for command in options.commands}
@@ -92,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
         }
     rows: list[Row] = []
     for folder in options.streams:
-        stream = Stream.open(folder)
+        stream = _opened(folder)
         for name, command in systems.items():
             row = driver.run(stream, command, timeout=options.timeout)
             rows.append({"stream": stream.name, "system": name} | row)

@@ -61,13 +61,20 @@ def connected(command: Sequence[str], timeout: float) -> Iterator[Connection]:
     environment["PYTHONPATH"] = os.pathsep.join(
         filter(None, (str(ROOT), environment.get("PYTHONPATH")))
     )
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    )
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+    except OSError as error:
+        raise SystemFailed(f"{command[0]!r} cannot be started: {error.strerror}") from None
     limit = Timer(timeout, process.kill)
     limit.start()
     try:
         yield Connection(process)
+    except SystemFailed as error:
+        if limit.finished.is_set():
+            raise SystemFailed(f"stopped after {timeout:g} s ({error})") from None
+        raise
     finally:
         limit.cancel()
         process.kill()
@@ -79,8 +86,8 @@ def run(stream: Stream, command: Sequence[str], *, timeout: float = 600.0) -> Ro
     seconds: list[float] = []
     checked = 0
     wrong: int | None = None
-    with connected(command, timeout) as system:
-        try:
+    try:
+        with connected(command, timeout) as system:
             for number, step in enumerate(stream.steps):
                 seconds.append(_apply(system, stream, step, is_first=number == 0))
                 if "count" not in step:
@@ -89,14 +96,14 @@ def run(stream: Stream, command: Sequence[str], *, timeout: float = 600.0) -> Ro
                 if count == "?":  # its rules are not those of the stream
                     continue
                 checked += 1
-                right = int(count) == step["count"]
+                right = count == str(step["count"])
                 if not (right and system.ask("hash") == step["hash"]):
                     wrong = number
                     break
             row = {"cpu_seconds": system.cpu_seconds(), "peak_bytes": system.peak_bytes()}
             system.ask("quit")
-        except SystemFailed as error:
-            return {"failed": f"step {len(seconds)}: {error}"}
+    except SystemFailed as error:
+        return {"failed": f"step {len(seconds)}: {error}"}
     commits = seconds[1:] or [0.0]
     return row | {
         "steps": len(seconds),
