@@ -475,3 +475,10 @@ def test_differences_say_which_graphs_rules_read(tmp_path: Path) -> None:
     with kb.transaction() as tx:
         tx.reason_over("<urn:g>")
     assert "+ rules read <urn:g>" in list(kb.diff(1).lines())
+
+
+def test_graphs_named_by_literals_are_no_rdf() -> None:
+    kb = KnowledgeBase("[?s, <urn:p>, ?o] ?o :- [?s, <urn:q>, ?o] .")
+    kb.insert("<urn:a> <urn:q> 1, <urn:g> .")
+    assert kb.count("[?s, ?p, ?o] ?g") == 2
+    assert len(quads_of(kb, "all")) == len(kb.to_pyoxigraph()) == len(kb.to_dataset()) == 3
