@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 
 from corollary import KnowledgeBase, Program
 from corollary.errors import InvalidInput
+from corollary.knowledge_base.export import export
+from corollary.knowledge_base.graphs import graph_named
 from corollary.knowledge_base.patches import apply_patch
 from corollary.knowledge_base.purging import purge
 from corollary.lang.printer import Printer
@@ -428,3 +431,54 @@ def test_the_default_graph_alone_is_exported(over: Any, form: str) -> None:
     kb.insert("<urn:a> <urn:p> <urn:b> .")
     text = str(kb.serialize(form, "explicit"))
     assert "urn:a" in text
+
+
+@pytest.mark.parametrize("which", ["all", "explicit", "derived"])
+@pytest.mark.parametrize("form", ["nq", "trig", "json-ld"])
+def test_an_export_is_that_of_each_graph_together(form: str, which: Any) -> None:
+    kb = KnowledgeBase("[?y, <urn:q>, ?x] :- [?x, <urn:p>, ?y] .")
+    kb.insert("<urn:a> <urn:p> <urn:b> . <urn:g> { <urn:a> <urn:p> <urn:b>, <urn:c> }")
+
+    def statements(graph: str | None) -> set[str]:
+        file = io.BytesIO()
+        name = None if graph is None else graph_named(graph, {})
+        export(kb.state, file, "jsonld" if form == "json-ld" else form, which, graph=name)
+        format_ = {"nq": "N_QUADS", "trig": "TRIG", "json-ld": "JSON_LD"}[form]
+        return set(map(str, ox.parse(file.getvalue(), format=getattr(ox.RdfFormat, format_))))
+
+    parts = statements("default"), statements("urn:g")
+    assert parts[0] | parts[1] == statements(None)
+    sizes = {"all": (3, 2), "explicit": (1, 2), "derived": (2, 0)}
+    assert (len(parts[0]), len(parts[1])) == sizes[which]
+
+
+@pytest.mark.parametrize("name", ["explicit", "derived", "union"])
+@pytest.mark.parametrize("verb", ["CLEAR", "DROP", "CLEAR SILENT"])
+def test_pseudo_graphs_cannot_be_cleared(verb: str, name: str) -> None:
+    kb = KnowledgeBase()
+    kb.insert("<urn:a> <urn:p> <urn:b> .")
+    request = f"{verb} GRAPH <urn:x-corollary:{name}>"
+    if "SILENT" in verb:
+        kb.update(request)
+    else:
+        with pytest.raises(InvalidInput, match="E349"):
+            kb.update(request)
+    assert len(quads_of(kb)) == 1
+    kb.update("CLEAR GRAPH <urn:x-corollary:default>")
+    assert not quads_of(kb)
+
+
+def test_differences_say_which_graphs_rules_read(tmp_path: Path) -> None:
+    kb = KnowledgeBase()
+    kb.insert("<urn:a> <urn:p> <urn:b> .")
+    kb.save(tmp_path / "store")
+    with kb.transaction() as tx:
+        tx.reason_over("<urn:g>")
+    assert "+ rules read <urn:g>" in list(kb.diff(1).lines())
+
+
+def test_graphs_named_by_literals_are_no_rdf() -> None:
+    kb = KnowledgeBase("[?s, <urn:p>, ?o] ?o :- [?s, <urn:q>, ?o] .")
+    kb.insert("<urn:a> <urn:q> 1, <urn:g> .")
+    assert kb.count("[?s, ?p, ?o] ?g") == 2
+    assert len(quads_of(kb, "all")) == len(kb.to_pyoxigraph()) == len(kb.to_dataset()) == 3

@@ -54,7 +54,6 @@ def add_arguments(parser: arguments.Parser) -> None:
 def show(options: argparse.Namespace) -> None:
     """Print or write the changes between two versions."""
     from corollary.knowledge_base.differences import (  # loads the compiler
-        changes_since,
         diff,
         write_feed,
     )
@@ -67,7 +66,7 @@ def show(options: argparse.Namespace) -> None:
     if options.each:
         if options.format != "rdfp" or options.second is not None or options.out:
             raise InvalidInput("E313", "--each needs --format rdfp, and takes neither V2 nor --out")
-        write_feed(changes_since(store, options.first), sys.stdout, which)
+        write_feed(store, options.first, sys.stdout, which)
         return
     second = store.latest() if options.second is None else options.second
     found = diff(store, options.first, second)

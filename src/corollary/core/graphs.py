@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import IRI, QUADS
+from corollary.lang.syntax import PSEUDO_GRAPHS as NAMESPACE
 
-NAMESPACE = "urn:x-corollary:"
 DEFAULT = IRI(f"{NAMESPACE}default")  # the explicit triples of the default graph
 UNION = IRI(f"{NAMESPACE}union")  # all triples, explicit and derived
 EXPLICIT = IRI(f"{NAMESPACE}explicit")  # the explicit triples of all graphs

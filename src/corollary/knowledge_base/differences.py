@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.files import replace_file
+from corollary.core.graphs import RECORDS
 from corollary.core.html import SHOWN, html_table, left_out, windows
 from corollary.core.trivial import is_trivial
 from corollary.errors import OperationFailed
+from corollary.knowledge_base.graphs import has_graphs
 from corollary.knowledge_base.persistence import Committed
 from corollary.knowledge_base.results import cells_of, texts_of
 from corollary.knowledge_base.state import KnowledgeState
-from corollary.knowledge_base.stored import change_rows
+from corollary.knowledge_base.stored import change_rows, with_auxiliary
+from corollary.knowledge_base.version_facts import VersionFacts
 from corollary.lang.printer import Printer
 from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
 from corollary.rdf.patch import write_patch
+from corollary.rdf.triples import Triples
 from corollary.store import Store
 from corollary.store.changes import between, compose, feed
 from corollary.store.commits import Commit
@@ -65,15 +71,22 @@ class Differences:
     """Inserted and deleted facts, separated into explicit and derived ones."""
 
     def __init__(
-        self, rows: pa.Table, dictionary: Dictionary, prefixes: Mapping[str, str], title: str
+        self,
+        rows: pa.Table,
+        dictionary: Dictionary,
+        prefixes: Mapping[str, str],
+        title: str,
+        after: Callable[[], VersionFacts] | None = None,
     ) -> None:
-        self._rows = rows
+        """With named graphs, `after` returns the facts that the changes lead to."""
+        self.rows = rows
+        self._after = after
         self._dictionary = dictionary
         self._prefixes = prefixes
         self.title = title
 
     def __len__(self) -> int:
-        return int(self._rows.num_rows)
+        return int(self.rows.num_rows)
 
     def __repr__(self) -> str:
         return f"<Differences: {len(self):,} of {self.title}>"
@@ -86,14 +99,14 @@ class Differences:
         A `change` is `inserted`, `deleted`, `explicit` (a derived fact became explicit) or
         `derived` (an explicit fact is now only derived).
         """
-        columns = columns_of(self._rows)
+        columns = columns_of(self.rows)
         cells = {f"arg{n}": cells_of(ids, self._dictionary) for n, ids in enumerate(columns)}
-        names = {name: self._rows[name] for name in ("change", "relation")}
-        return pa.table(names | cells | {"explicit": self._rows["explicit"]})
+        names = {name: self.rows[name] for name in ("change", "relation")}
+        return pa.table(names | cells | {"explicit": self.rows["explicit"]})
 
     def of_relation(self, name: str, columns: Sequence[str]) -> pa.Table:
         """The changes of one relation, or of `triples`, with terms as in `KnowledgeBase.facts`."""
-        rows = self._rows.filter(pc.equal(self._rows["relation"], name))
+        rows = self.rows.filter(pc.equal(self.rows["relation"], name))
         ids = [rows[f"arg{number}"].to_numpy() for number in range(len(columns))]
         cells = texts_of(ids, self._dictionary, are_triples=name == TRIPLES)
         texts = {c: text.cast(pa.string()) for c, text in zip(columns, cells, strict=True)}
@@ -131,7 +144,7 @@ class Differences:
         printer = Printer(self._prefixes)
         rows: list[tuple[str, str, str]] = []
         trivial = 0
-        for window in windows(self._rows):
+        for window in windows(self.rows):
             part = Differences(window, self._dictionary, self._prefixes, self.title)
             for change, atom, explicit in part.facts():
                 if len(rows) == SHOWN:
@@ -145,7 +158,7 @@ class Differences:
 
     def counts(self) -> dict[str, int]:
         """Count the changes by kind, with explicit and derived facts counted separately."""
-        change, explicit = self._rows["change"], self._rows["explicit"]
+        change, explicit = self.rows["change"], self.rows["explicit"]
         found = {}
         for name, kind, flag in (
             ("inserted_explicit", INSERTED, True),
@@ -190,13 +203,40 @@ class Differences:
                 terms = tuple(self._dictionary.terms(ids))
                 yield row["change"], Atom(relation, terms), row["explicit"]
 
+    def facts_after(self) -> VersionFacts | None:
+        """The facts that the changes lead to; None if there are no named graphs."""
+        return None if self._after is None else self._after()
+
+    def statements(
+        self, which: str = "explicit", after: VersionFacts | None = None
+    ) -> tuple[list[str], list[str]]:
+        """Return deleted and inserted statements, each in its graph, as lines of N-Quads.
+
+        `after` are the facts that the changes lead to, if they are known already.
+        """
+        after = after or self.facts_after()
+        if after is None:
+            return self.triples(which)
+        deleted, new = after.statement_changes(self.rows, which)
+        return self._lines_of(deleted), self._lines_of(new)
+
+    def _lines_of(self, found: Triples) -> list[str]:
+        """The statements that RDF has, as an export writes them: no literal is a subject."""
+        found = found.where(found.are_rdf(self._dictionary))
+        found = replace(found, quads=found.quads[found.quads_are_rdf(self._dictionary)])
+        lines = []
+        for columns in (found.columns, [*found.quads.T]):
+            texts = [self._dictionary.texts(column).to_pylist() for column in columns]
+            lines += [f"{' '.join(terms)} ." for terms in zip(*texts, strict=True)]
+        return sorted(lines)
+
     def triples(self, which: str = "explicit") -> tuple[list[str], list[str]]:
-        """Return deleted and inserted triples as lines of N-Triples.
+        """Return deleted and inserted triples, whatever their graphs, as lines of N-Triples.
 
         With `which="explicit"`, a derived triple that became explicit counts as inserted, and an
         explicit one that is now only derived counts as deleted.
         """
-        rows = self._rows.filter(pc.equal(self._rows["relation"], TRIPLES))
+        rows = self.rows.filter(pc.equal(self.rows["relation"], TRIPLES))
         change, explicit = rows["change"], rows["explicit"]
         deleted, new = pc.equal(change, DELETED), pc.equal(change, INSERTED)
         if which == "explicit":
@@ -204,7 +244,7 @@ class Differences:
             new = pc.or_(pc.and_(new, explicit), pc.equal(change, MADE_EXPLICIT))
         elif which == "derived":
             deleted, new = (pc.and_(mask, pc.invert(explicit)) for mask in (deleted, new))
-        return self._statements(rows.filter(deleted)), self._statements(rows.filter(new))
+        return self._triples_of(rows.filter(deleted)), self._triples_of(rows.filter(new))
 
     def write(self, path: str | Path, format_: str, which: str) -> None:
         """Write a file, or for `nt` a folder of four files; each file is replaced atomically."""
@@ -223,7 +263,7 @@ class Differences:
     def print(self, file: IO[str], format_: str, which: str) -> None:
         """Write lines of text, or an RDF Patch (`rdfp`), to an open file."""
         if format_ == "rdfp":
-            write_patch(file, iter([({"title": self.title}, *self.triples(which))]))
+            write_patch(file, iter([({"title": self.title}, *self.statements(which))]))
         else:
             file.writelines(f"{line}\n" for line in self.lines(which))
 
@@ -244,12 +284,12 @@ class Differences:
 
     def _which(self, which: str) -> pa.Table:
         if which == "all":
-            return self._rows
-        return self._rows.filter(pc.equal(self._rows["explicit"], which == "explicit"))
+            return self.rows
+        return self.rows.filter(pc.equal(self.rows["explicit"], which == "explicit"))
 
-    def _statements(self, rows: pa.Table) -> list[str]:
-        texts = [self._dictionary.texts(column).to_pylist() for column in columns_of(rows)[:3]]
-        return sorted(f"{s} {p} {o} ." for s, p, o in zip(*texts, strict=True))
+    def _triples_of(self, rows: pa.Table) -> list[str]:
+        subject, predicate, object_ = (c.astype(np.uint32) for c in columns_of(rows)[:3])
+        return self._lines_of(Triples(subject, predicate, object_))
 
 
 def committed_differences(
@@ -263,7 +303,26 @@ def committed_differences(
             version = pa.repeat(pa.scalar(one.version, pa.int64()), len(rows))
             parts.append(rows.append_column("version", version))
     title = f"version {since} to {committed[-1].version}"
-    return Differences(compose(parts), state.dictionary, state.prefixes, title)
+
+    def after() -> VersionFacts:
+        explicit = state.reasoner.explicit
+        return VersionFacts(state.engine, with_auxiliary(state.reasoner.facts, explicit), explicit)
+
+    rows = compose(parts)
+    known = after if has_graphs(state.reasoner.explicit) or _has_records(rows) else None
+    return Differences(rows, state.dictionary, state.prefixes, title, known)
+
+
+def _has_records(rows: pa.Table) -> bool:
+    """Whether rows of changes concern named graphs."""
+    names = pa.array([predicate.relation for predicate in RECORDS])
+    return bool(pc.any(pc.is_in(rows["relation"], names)).as_py())
+
+
+def _may_have_graphs(commit: Commit) -> bool:
+    """Whether a version records graphs."""
+    relations = commit.statistics.relations
+    return any(predicate.relation in relations for predicate in RECORDS)
 
 
 def diff(store: Store, first: int, second: int) -> Differences:
@@ -276,24 +335,36 @@ def diff(store: Store, first: int, second: int) -> Differences:
     except OperationFailed:  # older terms suffice, but a vacuum may have removed them
         snapshot = store.snapshot(max(first, second))
         dictionary = open_terms(snapshot)
-    return Differences(rows, dictionary, snapshot.commit.prefixes, title)
+    after = None
+    if any(_may_have_graphs(store.commit(version)) for version in (first, second)):
+        after = partial(VersionFacts.of, store, second)
+    return Differences(rows, dictionary, snapshot.commit.prefixes, title, after)
 
 
 def changes_since(store: Store, version: int) -> Iterator[tuple[Commit, Differences]]:
     """Iterate over the commits after a version, each with its changes."""
     snapshot = store.snapshot()
     dictionary = open_terms(snapshot)
+    had_graphs = _may_have_graphs(store.commit(version))
     for commit, rows in feed(store, version):
         title = f"version {commit.version}"
-        yield commit, Differences(rows, dictionary, commit.prefixes, title)
+        has_graphs_now = _may_have_graphs(commit)
+        after = partial(VersionFacts.of, store, commit.version)
+        known = after if had_graphs or has_graphs_now else None
+        yield commit, Differences(rows, dictionary, commit.prefixes, title, known)
+        had_graphs = has_graphs_now
 
 
-def write_feed(found: Iterator[tuple[Commit, Differences]], file: IO[str], which: str) -> None:
-    """Write a change feed as RDF Patch: one transaction per version that changes triples."""
+def write_feed(store: Store, since: int, file: IO[str], which: str) -> None:
+    """Write a change feed as RDF Patch: one transaction per version that changes statements."""
 
     def transactions() -> Iterator[tuple[dict[str, str], list[str], list[str]]]:
-        for commit, differences in found:
-            deleted, added = differences.triples(which)
+        facts: VersionFacts | None = None  # once there are named graphs
+        for commit, differences in changes_since(store, since):
+            facts = (
+                facts.after(differences.rows) if facts is not None else differences.facts_after()
+            )
+            deleted, added = differences.statements(which, facts)
             if deleted or added:
                 yield {"version": str(commit.version), "time": commit.time}, deleted, added
 

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Facts
 from corollary.core.files import replace_file
+from corollary.core.graphs import DEFAULT
 from corollary.core.object_store import ObjectPath, StorePath, is_service_error, refused_request
 from corollary.core.tables import argument_columns
 from corollary.errors import InvalidInput, OperationFailed
@@ -223,7 +224,10 @@ def _write_rdf(
     facts, quads = own.get(TRIPLES_NAME, nothing), quads_of(own.get(QUADS, nothing))
     # Rules may not read the default graph, so that its triples are recorded beside the others.
     if format_ in _WITH_GRAPHS and (len(quads) or has_graphs(state.reasoner.explicit)):
-        facts = nothing if graph is not None else outside_of_graphs(state, which)
+        if graph is None:
+            facts = outside_of_graphs(state, which)
+        elif graph != DEFAULT:
+            facts = nothing
     elif graph is None or format_ not in _WITH_GRAPHS:
         quads = quads[:0]
     triples = triples_of(facts, state.dictionary)

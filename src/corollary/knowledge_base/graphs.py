@@ -120,7 +120,7 @@ class _Graphs:
             concerned = concerned.union(self.triples(_rows(lost)))
         if REASON_OVER in lost.predicates() or REASON_OVER in gained.predicates():
             everything = before.only([TRIPLES]).union(self.triples(_rows(records)))
-            concerned = concerned.union(everything).union(self.defaults(records))
+            concerned = concerned.union(everything).union(defaults_of(records, self.engine))
         old_quads = self.quads_of(concerned, records)
         quads = _rows(self._facts(old_quads).difference(lost).union(gained.only([QUAD])))
         default_graph = self.default_graph(concerned, before, old_reach, old_quads)
@@ -130,7 +130,7 @@ class _Graphs:
         explicit = named.union(default_graph) if reach.default else named
         recorded = default_graph.intersection(named) if reach.default else default_graph
         asserted = new_triples.union(gained_triples).intersection(explicit)
-        old_defaults = self.defaults(records).intersection(concerned)
+        old_defaults = defaults_of(records, self.engine).intersection(concerned)
         plain = (TRIPLES, DEFAULTS)
         return Changes(
             inserted.without(plain)
@@ -148,7 +148,7 @@ class _Graphs:
         self, concerned: Facts | None, explicit: Facts, reach: Reach, quads: Ids
     ) -> Facts:
         """The triples of the default graph, among those concerned; `quads` are theirs."""
-        recorded = self.defaults(explicit.only([DEFAULTS]))
+        recorded = defaults_of(explicit, self.engine)
         triples = explicit.only([TRIPLES])
         if concerned is not None:
             recorded, triples = recorded.intersection(concerned), triples.intersection(concerned)
@@ -187,14 +187,7 @@ class _Graphs:
 
     def triples(self, *quads: Ids) -> Facts:
         """The triples of quads."""
-        rows = np.concatenate(quads)
-        return self.engine.facts(narrow(TRIPLE, [*rows.T[:3]], self.dictionary))
-
-    def defaults(self, records: Facts) -> Facts:
-        """The triples that are recorded as those of the default graph."""
-        if DEFAULTS not in records.predicates():
-            return self.engine.facts({})
-        return self.engine.facts(narrow(TRIPLE, [*records.rows(DEFAULTS).T], self.dictionary))
+        return triples_of_quads(np.concatenate(quads), self.engine)
 
     def _recorded(self, triples: Facts) -> Facts:
         if not len(triples):
@@ -216,6 +209,18 @@ def quads_of_triples(triples: Facts, explicit: Facts, engine: Engine[Facts]) -> 
     return _Graphs(explicit, engine).quads_of(triples, explicit.only(RECORDS))
 
 
+def triples_of_quads(quads: Ids, engine: Engine[Facts]) -> Facts:
+    """The triples of quads, without their graphs."""
+    return engine.facts(narrow(TRIPLE, [*quads.T[:3]], engine.dictionary))
+
+
+def defaults_of(records: Facts, engine: Engine[Facts]) -> Facts:
+    """The triples that are recorded as those of the default graph (`DEFAULTS`)."""
+    if DEFAULTS not in records.predicates():
+        return engine.facts({})
+    return engine.facts(narrow(TRIPLE, [*records.rows(DEFAULTS).T], engine.dictionary))
+
+
 def default_graph(explicit: Facts, engine: Engine[Facts], among: Facts | None = None) -> Facts:
     """The triples of the default graph, perhaps `among` some triples."""
     if not has_graphs(explicit):
@@ -230,7 +235,7 @@ def default_graph(explicit: Facts, engine: Engine[Facts], among: Facts | None = 
 def unread_triples(explicit: Facts, engine: Engine[Facts]) -> Facts:
     """The triples of graphs that rules do not read, as far as they are not explicit."""
     graphs, records = _Graphs(explicit, engine), explicit.only(RECORDS)
-    every = graphs.triples(_rows(records)).union(graphs.defaults(records))
+    every = graphs.triples(_rows(records)).union(defaults_of(records, engine))
     return every.difference(explicit)
 
 
@@ -242,10 +247,10 @@ def graph_difference(old: Facts, new: Facts, engine: Engine[Facts]) -> tuple[Fac
     graphs = _Graphs(old, engine)
     concerned = lost.union(gained).only([TRIPLES])
     for facts in (lost, gained):
-        concerned = concerned.union(graphs.triples(_rows(facts))).union(graphs.defaults(facts))
+        concerned = concerned.union(graphs.triples(_rows(facts))).union(defaults_of(facts, engine))
     if REASON_OVER in (*lost.predicates(), *gained.predicates()):
         for facts in (old, new):
-            concerned = concerned.union(facts.only([TRIPLES])).union(graphs.defaults(facts))
+            concerned = concerned.union(facts.only([TRIPLES])).union(defaults_of(facts, engine))
     before, after = (default_graph(facts, engine, concerned) for facts in (old, new))
     kept = (TRIPLES, DEFAULTS)
     lost = lost.without(kept).union(before.difference(after))

@@ -19,19 +19,15 @@ from corollary.core.engine import Engine, Facts
 from corollary.core.tables import Tables, encode, joined
 from corollary.errors import InvalidInput
 from corollary.knowledge_base.graphs import graph_difference, has_graphs
+from corollary.knowledge_base.stored import tables_of
 from corollary.lang.program import Program
-from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Atom
-from corollary.rdf.triples import Triples
 from corollary.store.changes import between
 from corollary.store.layout import (
     DELETED,
     INSERTED,
     MADE_DERIVED,
     MADE_EXPLICIT,
-    TRIPLES,
-    arguments,
-    width_of,
 )
 from corollary.store.snapshot import Snapshot
 
@@ -121,16 +117,7 @@ class VersionSource:
 
     def tables(self, rows: pa.Table) -> Iterator[Tables]:
         """Convert rows to facts."""
-        names = arguments(width_of(rows.column_names))
-        for relation in rows["relation"].unique().to_pylist():
-            part = rows.filter(pc.equal(rows["relation"], relation))
-            columns = [part[name] for name in names if not part[name].null_count]
-            ids = [self.ids(column.to_numpy()) for column in columns]
-            if relation == TRIPLES:
-                subject, predicate, object_ = ids
-                yield Triples(subject, predicate, object_).tables(self.dictionary)
-            else:
-                yield {Predicate(relation): np.array(ids, np.uint32).T.reshape(len(part), len(ids))}
+        return tables_of(rows, self.dictionary, self.ids)
 
     def ids(self, stored: npt.NDArray[np.int64]) -> Ids:
         """The ids of the dictionary for those of the store."""

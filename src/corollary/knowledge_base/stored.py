@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import F, Facts
 from corollary.core.statistics import Statistics
-from corollary.core.tables import argument_columns
+from corollary.core.tables import Tables, argument_columns, narrow
 from corollary.engines.columnar.engine import ColumnarEngine
 from corollary.engines.columnar.facts import ColumnarFacts
 from corollary.engines.columnar.stored import stored_facts
@@ -29,6 +32,7 @@ from corollary.store.layout import (
     MADE_EXPLICIT,
     TRIPLES,
     arguments,
+    width_of,
 )
 
 if TYPE_CHECKING:
@@ -248,6 +252,24 @@ def rows_in_order(explicit: Facts, derived: Facts, dictionary: Dictionary) -> It
         for flag, facts in ((True, explicit), (False, derived)):
             for table in rows_of(facts.only([predicate]), dictionary):
                 yield table.append_column("explicit", pa.repeat(flag, len(table)))
+
+
+def tables_of(
+    rows: pa.Table,
+    dictionary: Dictionary,
+    ids: Callable[[npt.NDArray[np.int64]], Ids] | None = None,
+) -> Iterator[Tables]:
+    """Convert rows of a store to facts; `ids` maps its ids to those of the dictionary."""
+    names = arguments(width_of(rows.column_names))
+    for relation in rows["relation"].unique().to_pylist():
+        part = rows.filter(pc.equal(rows["relation"], relation))
+        stored = [part[name].to_numpy() for name in names if not part[name].null_count]
+        columns = [column.astype(np.uint32) if ids is None else ids(column) for column in stored]
+        if relation == TRIPLES:
+            yield narrow(TRIPLE, columns, dictionary)
+        else:
+            shape = (len(part), len(columns))
+            yield {Predicate(relation): np.array(columns, np.uint32).T.reshape(shape)}
 
 
 def rows_of(facts: Facts, dictionary: Dictionary) -> Iterator[pa.Table]:

@@ -78,7 +78,7 @@ def execute(
             case "Load":
                 _silently(node, partial(_load, tx, operation, load))
             case "Clear" | "Drop":
-                _clear(tx, node.target)
+                _silently(node, partial(_clear_target, tx, operation))
             case "Create":
                 _silently(node, partial(_create, tx, operation))
             case _:
@@ -238,6 +238,14 @@ def _clear(tx: Transaction, target: Constant | str) -> None:
         tx.request({QUAD: quads_of(state.reasoner.explicit)}, inserts=False)
     if isinstance(target, IRI) and target != DEFAULT:
         tx.request(graph_tables(state, target), inserts=False)
+
+
+def _clear_target(tx: Transaction, operation: Parsed) -> None:
+    """CLEAR or DROP of the default graph or a named one, but of no other pseudo-graph."""
+    target = operation.algebra.target
+    if isinstance(target, IRI):
+        _named(operation, target, operation.algebra.span)
+    _clear(tx, target)
 
 
 def _create(tx: Transaction, operation: Parsed) -> None:

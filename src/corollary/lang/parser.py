@@ -19,6 +19,7 @@ from corollary.lang.syntax import (
     EXTREMA,
     FALSE,
     IRI,
+    PSEUDO_GRAPHS,
     QUADS,
     RESERVED,
     TRIPLE,
@@ -311,7 +312,12 @@ class Parser(ExpressionParser):
         return token.kind in ("variable", "blank") or (token.kind, token.text) == ("word", "_")
 
     def _graph(self) -> Term:
-        return self._term(in_triple=True)
+        token = self._token
+        graph = self._term(in_triple=True)
+        if isinstance(graph, IRI) and graph.value.startswith(PSEUDO_GRAPHS):
+            message = f"<{graph.value}> is no graph that rules can name"
+            self._fail("E349", message, token, "a triple without a graph is one of any graph")
+        return graph
 
     def _filter(self) -> Filter:
         start = self._advance().start

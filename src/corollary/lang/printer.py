@@ -110,6 +110,8 @@ class Printer:
             return FALSE
         if atom.relation == "_default-graph":  # `core.graphs`
             return f"[{', '.join(terms)}] <urn:x-corollary:default>"
+        if atom.relation == "_reason-over":
+            return f"rules read {terms[0]}"
         if atom.relation not in (TRIPLE, QUADS):
             return f"{atom.relation}({', '.join(terms)})"
         if atom.terms[1] == TYPE:

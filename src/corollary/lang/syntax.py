@@ -25,6 +25,7 @@ TRIPLE = "[]"  # not an identifier, so no plain relation has this name
 TRIPLES_NAME = "triples"  # the name of this relation in files and messages
 TRIPLE_COLUMNS = ("subject", "predicate", "object")  # of tables of triples
 QUADS = "quads"  # statements of named graphs: subject, predicate, object, graph
+PSEUDO_GRAPHS = "urn:x-corollary:"  # names of what no statement can be put into begin so
 QUAD_COLUMNS = (*TRIPLE_COLUMNS, "graph")  # of tables of quads
 FALSE = "false"  # the head of a constraint; a reserved word
 RESERVED = ("FILTER", "BIND", "AGGREGATE", FALSE)  # words that no relation can have as its name

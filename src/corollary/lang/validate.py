@@ -16,6 +16,7 @@ from corollary.lang.operands import kind_of
 from corollary.lang.printer import Printer
 from corollary.lang.stratify import Graph
 from corollary.lang.syntax import (
+    QUADS,
     TRIPLE,
     TRIPLES_NAME,
     Aggregate,
@@ -240,12 +241,15 @@ def _strata(rules: Sequence[Rule], printer: Printer) -> Iterator[Diagnostic]:
         step = f"NOT {names[0]}" if negated else f"AGGREGATE({names[0]})"
         path = " → ".join([dependency.head.describe(printer), step, *names[1:]])
         what = "its own negation" if negated else "an aggregate over itself"
+        advice = "break the cycle"
+        if any(predicate.relation == QUADS for predicate in cycle):
+            advice = "all named graphs are one relation; derive into a property without a graph"
         yield Diagnostic(
             "E205" if negated else "E206",
             f"{dependency.head.describe(printer)} depends on {what}: {path}",
             _span(dependency.rule, dependency.atom.span),
             f"{'negation' if negated else 'aggregation'} may only read what is complete before:"
-            " break the cycle",
+            f" {advice}",
         )
 
 

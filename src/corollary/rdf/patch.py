@@ -1,4 +1,4 @@
-"""RDF Patch: transactions of added and deleted triples, one per line.
+"""RDF Patch: transactions of added and deleted statements, one per line.
 
     H id <uuid:…> .        a header of the next transaction
     PA ex <http://example.org/> .
@@ -73,7 +73,7 @@ def _lines(opened: files.Opened, name: str) -> Iterator[bytes]:
 def write_patch(
     file: IO[str], transactions: Iterator[tuple[dict[str, str], list[str], list[str]]]
 ) -> None:
-    """Write transactions: headers, lines of deleted and of added triples in N-Triples.
+    """Write transactions: headers, lines of deleted and of added statements in N-Quads.
 
     >>> import sys
     >>> write_patch(sys.stdout, iter([({"version": "3"}, [], ["<a> <p> <b> ."])]))
@@ -171,10 +171,11 @@ class _Reader:
         return found
 
     def _triples(self, lines: list[tuple[int, str, str]]) -> Triples:
-        try:
-            return self._parsed("\n".join(text for _, _, text in lines))
-        except InvalidInput:
-            return _together([self._line(number, text) for number, _, text in lines])
+        document = "\n".join(text for _, _, text in lines)
+        for format_ in ("turtle", "nquads"):
+            with suppress(InvalidInput):
+                return self._parsed(document, format=format_, graphs=format_ == "nquads")
+        return _together([self._line(number, text) for number, _, text in lines])
 
     def _line(self, number: int, text: str) -> Triples:
         try:
@@ -208,7 +209,7 @@ class _Reader:
         return InvalidInput(
             "E508",
             message,
-            "a line of RDF Patch is 'A <s> <p> <o> .', 'D <s> <p> <o> .', 'TX .' or 'TC .'",
+            "a line of RDF Patch is 'A <s> <p> <o> .', 'D <s> <p> <o> <graph> .', 'TX .' or 'TC .'",
             file=self.name,
             line=line,
         )

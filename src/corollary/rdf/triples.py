@@ -111,18 +111,13 @@ class Triples:
         >>> Triples.of(ids[np.array([[0, 1, 2], [2, 1, 0], [2, 2, 2]])]).are_rdf(dictionary)
         array([False,  True,  True])
         """
-        from pyarrow import compute
-
-        def begins(ids: Ids, with_: str) -> npt.NDArray[np.bool_]:
-            known, places = np.unique(ids, return_inverse=True)
-            found = compute.starts_with(dictionary.texts(known), with_)
-            return np.asarray(found.to_numpy(zero_copy_only=False), bool)[places]
-
-        return ~begins(self.subject, '"') & begins(self.predicate, "<")
+        is_literal = _begin(self.subject, '"', dictionary)
+        return ~is_literal & _begin(self.predicate, "<", dictionary)
 
     def quads_are_rdf(self, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
-        """Return a mask of valid statements of named graphs; see `are_rdf`."""
-        return Triples.of(self.quads[:, :3]).are_rdf(dictionary)
+        """Return a mask of valid statements of named graphs: also, no literal names a graph."""
+        triples = Triples.of(self.quads[:, :3])
+        return triples.are_rdf(dictionary) & ~_begin(self.quads[:, 3], '"', dictionary)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Triples:
         """Select the statements of a mask."""
@@ -140,6 +135,15 @@ class Triples:
         """
         tables = narrow(TRIPLE, self.columns, dictionary)
         return {**tables, Predicate(QUADS): self.quads} if len(self.quads) else tables
+
+
+def _begin(ids: Ids, text: str, dictionary: Dictionary) -> npt.NDArray[np.bool_]:
+    """Test which terms begin with a text."""
+    from pyarrow import compute
+
+    known, places = np.unique(ids, return_inverse=True)
+    found = compute.starts_with(dictionary.texts(known), text)
+    return np.asarray(found.to_numpy(zero_copy_only=False), bool)[places]
 
 
 class ReadingOptions(TypedDict, total=False):

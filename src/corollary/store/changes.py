@@ -76,7 +76,7 @@ def between(store: Store, first: int, second: int) -> pa.Table:
             rows = _compare_instead(store, low, high, error)
     else:
         rows = _compare(store, low, high)
-    return rows if first <= second else _invert(rows)
+    return rows if first <= second else inverted(rows)
 
 
 def _recorded_changes(store: Store, commits: Sequence[Commit]) -> Iterator[pa.Table]:
@@ -188,7 +188,8 @@ def _change_rows(
     return facts.cast(_schema(layout.width_of(names)).remove(len(names) + 2))
 
 
-def _invert(rows: pa.Table) -> pa.Table:
+def inverted(rows: pa.Table) -> pa.Table:
+    """The changes in the other direction."""
     before, after = _states(rows)
     return _change_rows(rows, np.arange(rows.num_rows), after, before)
 
