@@ -217,6 +217,10 @@ class SparkRun:
     def map_chunks(self, frame: DataFrame, function: OverArrow) -> DataFrame:
         return frame.mapInArrow(function, SCHEMA)
 
+    def map_rows(self, frame: DataFrame, function: OverArrow, schema: str) -> DataFrame:
+        """Apply a function to a frame whose results are rows of another schema, not chunks."""
+        return frame.mapInArrow(function, schema)
+
     def job(self, phase: str, frame: DataFrame) -> tuple[DataFrame, list[TaskReport]]:
         """Checkpoint a frame, and record the job under its phase."""
         start = time.perf_counter()
