@@ -75,11 +75,11 @@ def change(random: Random, datasets: list[rdflib.Dataset]) -> None:
     for dataset in datasets:
         match kind:
             case 0 | 1:
-                dataset.add((*triple, graph))  # type: ignore[arg-type]
+                dataset.add((*triple, graph))
             case 2:
-                dataset.graph(graph).add(triple)  # type: ignore[arg-type]
+                dataset.graph(graph).add(triple)
             case 3:
-                dataset.addN([(*triple, dataset.graph(one)) for one in GRAPHS])  # type: ignore[misc]
+                dataset.addN([(*triple, dataset.graph(one)) for one in GRAPHS])
             case 4:
                 dataset.remove((*selection, graph))
             case 5:

@@ -184,7 +184,7 @@ class CorollaryStore(Store):
         if triple is None or triple == (None, None, None):
             texts = [(name,) for name in named_graphs(state)]
             names = {name for (name,) in rdflib_rows(texts)} | self._named
-            return iter([self._context(name) for name in sorted(names)])
+            return iter([self._context(name) for name in sorted(names, key=str)])
         pattern = state.pattern(triple)
         return iter([one for found in self._contexts(pattern).values() for one in found])
 
@@ -199,15 +199,16 @@ class CorollaryStore(Store):
         default = self._context(DATASET_DEFAULT_GRAPH_ID)
         for row in _valid(triple_texts(state, match_default(state, pattern))):
             found[row] = [default]
-        for *row, name in rdflib_rows(quad_texts(state, match_named(state, pattern, None))):
+        for quad in rdflib_rows(quad_texts(state, match_named(state, pattern, None))):
+            name = quad[3]
             if name not in contexts:
                 contexts[name] = self._context(name)
-            found.setdefault(tuple(row), []).append(contexts[name])
+            found.setdefault(quad[:3], []).append(contexts[name])
         return found
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def triples(  # type: ignore[override]
+    def triples(
         self, triple_pattern: Pattern, context: Any = None
     ) -> Iterator[tuple[Triple, Iterator[rdflib.Graph]]]:
         """Iterate over the triples that match, explicit and derived, each with its graphs."""
