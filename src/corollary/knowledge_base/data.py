@@ -195,15 +195,8 @@ class DataReader:
 
     def _imported(self, imports: Imports, read: dict[Path, None]) -> Iterator[Tables]:
         """Read the documents that the files import, and those that these import."""
-        known = {path.resolve() for path in read}
-        pending = list(read)
-        while pending:
-            iris = [iri for iri in self._imports if iri not in imports.resolved]
-            found = dict.fromkeys(path.resolve() for path in imports.find(iris, [*read, *known]))
-            pending = [path for path in found if path not in known]
-            known.update(pending)
-            if pending:
-                yield self._rdf(pending, keep_labels=False)
+        for documents in imports.documents(list(read), lambda: self._imports):
+            yield self._rdf(documents, keep_labels=False)
         self.imported |= imports.resolved
 
     def statements(self, text: str) -> tuple[list[Rule], list[Atom]]:
