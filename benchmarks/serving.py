@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -26,12 +27,10 @@ from corollary.query.write import encoded
 
 _CLIENTS = 50
 _SUBSCRIBERS = 1000
-_SUBSCRIBED = 20  # commits that the subscribers receive
-_ROUNDS = 400  # of each question
+_SHORT = 60  # seconds of load below which the other parts are short, too
 _MOST_OVERHEAD = 0.003  # seconds
 _MOST_RATIO = 5  # of the quantiles of many clients and one
 _MEMORY_GROWTH = 1.5
-_KILLS = 5
 
 _UB = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 _PREFIX = f"PREFIX ub: <{_UB}> PREFIX : <urn:bench:> "
@@ -48,18 +47,32 @@ _QUERIES = {
 }
 
 
+@dataclass(frozen=True)
+class _Sizes:
+    """How often each part repeats what it measures."""
+
+    rounds: int = 400  # of each question
+    subscribed: int = 20  # commits that the subscribers receive
+    kills: int = 5
+
+    @classmethod
+    def of(cls, seconds: int) -> _Sizes:
+        return cls(50, 5, 2) if seconds < _SHORT else cls()
+
+
 def run(options: Options) -> Iterator[Row]:
     """Each part with its own server over the same store."""
     _raise_files()
     seconds = max(options.scales)
+    sizes = _Sizes.of(seconds)
     with tempfile.TemporaryDirectory(prefix="corollary-serve-") as name:
         store = _store(Path(name))
         with _serving(store) as server:
-            yield from _overhead(store, server)
+            yield from _overhead(store, server, sizes.rounds)
         yield from _load(store, seconds)
         with _serving(store) as server:
-            yield asyncio.run(_subscribers(server))
-        yield _killed(store)
+            yield asyncio.run(_subscribers(server, sizes.subscribed))
+        yield _killed(store, sizes.kills)
 
 
 def _store(folder: Path) -> Path:
@@ -130,7 +143,7 @@ async def commit_marker(url: str, number: int, connection: Connection | None = N
 # -- the price of a request ------------------------------------------------------------------------
 
 
-def _overhead(store: Path, server: Server) -> Iterator[Row]:
+def _overhead(store: Path, server: Server, rounds: int) -> Iterator[Row]:
     """The same questions in process and over HTTP, one after the other."""
     kb = co.KnowledgeBase.open(store)
     for name, query in _QUERIES.items():
@@ -138,7 +151,7 @@ def _overhead(store: Path, server: Server) -> Iterator[Row]:
         inside: list[float] = []
         outside: list[float] = []
         equal = True
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             started = time.perf_counter()
             here = encoded(kb.query(query), "json")
             inside.append(time.perf_counter() - started)
@@ -248,7 +261,7 @@ def _is_mixed(marker: tuple[int, tuple[str, ...]], log: dict[int, str]) -> bool:
 # -- subscribers -----------------------------------------------------------------------------------
 
 
-async def _subscribers(server: Server) -> Row:
+async def _subscribers(server: Server, commits: int) -> Row:
     """Each receives each change once: most follow the commits, some the answers to a query."""
     query = f"/subscribe?{urlencode({'query': _PREFIX + 'SELECT ?n { :left :sign ?n }'})}"
     paths = [query if n % 10 == 0 else "/changes" for n in range(_SUBSCRIBERS)]
@@ -264,7 +277,7 @@ async def _subscribers(server: Server) -> Row:
         if path != "/changes":
             await connection.event()  # the first answers
         seen = []
-        for _ in range(_SUBSCRIBED):
+        for _ in range(commits):
             version, _, data = await connection.event()
             seen.append(version)
             if version in sent:
@@ -278,7 +291,7 @@ async def _subscribers(server: Server) -> Row:
     ]
     writer = Connection(server.url)
     await writer.open()
-    for number in range(1, _SUBSCRIBED + 1):
+    for number in range(1, commits + 1):
         version = await commit_marker(server.url, number, writer)
         sent[version] = time.perf_counter()
         versions.append(version)
@@ -313,10 +326,10 @@ async def _extra(connections: list[Connection]) -> int:
 # -- a kill ----------------------------------------------------------------------------------------
 
 
-def _killed(store: Path) -> Row:
+def _killed(store: Path, kills: int) -> Row:
     """Kill the server in the middle of commits; none that was answered is lost."""
     answered: list[int] = []
-    for turn in range(_KILLS):
+    for turn in range(kills):
         with _serving(store) as server:
             answered += asyncio.run(_until_killed(server, turn))
     found = co.KnowledgeBase.open(store).query("SELECT ?n { <urn:bench:kill> <urn:bench:n> ?n }")
@@ -325,7 +338,7 @@ def _killed(store: Path) -> Row:
     lost = len({*answered} - kept)
     return {
         "case": "killed",
-        "kills": _KILLS,
+        "kills": kills,
         "answered": len(answered),
         "lost": lost,
         "correct": bool(answered) and not lost,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,17 @@ def test_streams_with_previews(number: int, stored: bool, tmp_path: Path) -> Non
         assert preview.added_rules == tx.changes.added_rules
         facts, explicit = facts_of(kb)
         assert facts == visible(materialize(Program.of(kb.program.rules, explicit)))
+
+
+def test_new_contradictions_hide_auxiliary_steps() -> None:
+    kb = KnowledgeBase("owl-rl")
+    kb.insert("@prefix : <urn:> . :Both owl:intersectionOf ( :A :B ) . :A owl:disjointWith :C .")
+    with kb.transaction() as tx:
+        tx.insert("@prefix : <urn:> . :x a :Both , :C .")
+        [found] = tx.preview().contradictions
+        tx.rollback()
+    assert "cls-int2" in str(found)
+    assert not re.search(r"\b_(member|cell|list)", str(found))
 
 
 def test_only_new_contradictions_are_reported() -> None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from corollary import KnowledgeBase
+from corollary import KnowledgeBase, Program
 from corollary.query.results import Solutions, TripleTable
 from tests.cli.calls import call
 
@@ -173,6 +173,23 @@ def test_trivial_triples_are_passed_over(kb: KnowledgeBase) -> None:
     ]
     assert sum("owl:sameAs" in line for line in changes.lines()) == 2
     assert len(changes.lines()) == len(changes) == 3
+
+
+def test_a_program_shows_its_beginning(kb: KnowledgeBase) -> None:
+    html = kb.program._repr_html_()
+    assert "more lines" in html
+    assert html.count("\n") == 40
+    assert Program.parse("p(?x) :- q(?x), FILTER(?x < 3) .")._repr_html_() == (
+        "<pre>p(?x) :- q(?x), FILTER(?x &lt; 3) .</pre>"
+    )
+
+
+def test_displays_take_the_colors_of_the_page(kb: KnowledgeBase) -> None:
+    """Muted text and lines are legible on light and on dark pages."""
+    shown = kb._repr_html_() + kb.match()._repr_html_() + kb.schema().to_svg()
+    assert "opacity:.7" in shown
+    assert 'fill="currentColor"' in shown
+    assert not re.search(r"(color:|border[^;]*|<text[^>]*fill=\")#", shown)
 
 
 def test_long_cells_are_cut() -> None:

@@ -181,3 +181,42 @@ def test_the_web_is_used_only_if_asked_for(web: str, folder: Path) -> None:
         done = call(*command, "--quiet", "--fetch-imports", folder=folder)
         assert done.stderr.count(web) == 1, done.stderr
     assert KnowledgeBase.open(folder / "s").count("[?x, a, owl:Class]") == 2
+
+
+def test_every_command_follows_imports(folder: Path) -> None:
+    """`run` reads data in its own way; the others load them into a knowledge base."""
+    (folder / "catalog-v001.xml").write_text(
+        '<catalog><uri name="http://e.org/far" uri="elsewhere/far.ttl"/></catalog>', "utf-8"
+    )
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "far.ttl").write_text(
+        "@prefix : <http://e.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> ."
+        "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."
+        "<http://e.org/far> a owl:Ontology ; owl:imports <http://e.org/further> ."
+        ":Far rdfs:subClassOf :Animal .",
+        "utf-8",
+    )
+    (folder / "elsewhere" / "further.ttl").write_text(
+        "@prefix : <http://e.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> ."
+        "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."
+        "<http://e.org/further> a owl:Ontology . :Animal rdfs:subClassOf :Being .",
+        "utf-8",
+    )
+    (folder / "main.ttl").write_text(
+        "@prefix : <http://e.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> ."
+        "<http://e.org/main> a owl:Ontology ; owl:imports <http://e.org/far>, <http://e.org/no> ."
+        ":x a :Far .",
+        "utf-8",
+    )
+    main, out, wanted = folder / "main.ttl", folder / "out", "<http://e.org/Being>"
+    done = call("run", "--rules", "rdfs", "--data", main, "--out", out)
+    triple = f"<http://e.org/x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> {wanted} ."
+    assert triple in (out / "triples.nt").read_text("utf-8").splitlines()
+    assert "1 owl:imports is not followed: <http://e.org/no>" in done.stderr
+    mapped = f"http://e.org/no={folder / 'elsewhere' / 'further.ttl'}"
+    flags = ("--data", main, "--import-map", mapped, "--out", out, "--quiet")
+    assert "not followed" not in call("run", "--rules", "rdfs", *flags).stderr
+    call("build", folder / "store", main, "--rules", "rdfs", "--engine", "columnar")
+    assert "yes" in call("query", folder / "store", f"ASK {{ ?x a {wanted} }}").stdout
+    check = call("check", main, "--rules", "rdfs")
+    assert "1 owl:imports is not followed: <http://e.org/no>" in check.stderr

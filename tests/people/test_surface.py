@@ -251,7 +251,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "programs": (lambda: KnowledgeBase(["rdfs", 5]), "E345"),  # type: ignore[list-item]
     "name of rules": (lambda: KnowledgeBase("owl-lr"), "E311"),
     "file of rules": (lambda: KnowledgeBase("no.dl"), "E301"),
-    "pattern": (lambda: KnowledgeBase(mode="hybrid", materialize=[5]), "E345"),  # type: ignore[list-item]
+    "pattern": (lambda: KnowledgeBase(mode="hybrid", materialize=[5]), "E345"),
     "store": (lambda: KnowledgeBase.open(5), "E345"),  # type: ignore[arg-type]
     "no store": (lambda: KnowledgeBase.open("no.store"), "E500"),
     "place": (lambda: KnowledgeBase().save(5), "E345"),  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ Individual: _:anyone
 }
 
 
-@pytest.mark.parametrize("suffix", ["own", "owl", "ttl", "rdf"])
+@pytest.mark.parametrize("suffix", ["own", "owl", "ttl", "rdf", "txt", "protege"])
 @pytest.mark.parametrize("syntax", DOCUMENTS)
 def test_documents_are_recognized_by_content(syntax: str, suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"pets.{syntax if suffix == 'own' else suffix}"
@@ -68,6 +68,15 @@ def test_documents_are_recognized_by_content(syntax: str, suffix: str, tmp_path:
     assert kb.match(row["object"], "a", ":A").to_pylist()
     assert kb.match(":x", ":name").to_pylist(native=True)[0]["object"] == 'say "hi" _:no'
     assert kb.prefixes[""] == "http://e/"
+
+
+def test_other_files_with_unknown_names_are_refused(tmp_path: Path) -> None:
+    for number, text in enumerate(("some notes", "<urn:a> <urn:b> <urn:c> .", "")):
+        file = tmp_path / f"notes{number}.txt"
+        file.write_text(text, "utf-8")
+        with pytest.raises(CorollaryError) as error:
+            KnowledgeBase("owl-rl").load(file)
+        assert error.value.code == "E341"
 
 
 def test_other_documents_are_not_taken_for_owl() -> None:

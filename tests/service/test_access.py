@@ -14,6 +14,7 @@ import pytest
 
 from corollary.errors import InvalidInput, Source
 from corollary.service import access
+from corollary.service.endpoints import OPERATIONS
 from corollary.service.server import listen, refuse_public
 from corollary.service.settings import Settings
 from corollary.service.tokens import Identity, Tokens
@@ -234,3 +235,151 @@ def test_slow_and_broken_requests_end(server: Server) -> None:
             connection.sendall(data)
             assert connection.recv(100).startswith(b"HTTP/1.1 400")
     assert httpx.get(f"{server.url}/health", trust_env=False).status_code == 200
+
+
+# -- requests that nobody sends by mistake ---------------------------------------------------------
+
+
+def exchange(server: Server, head: list[bytes], body: bytes = b"") -> bytes:
+    """Send bytes, and read until the server closes the connection."""
+    address = urlsplit(server.url.replace("0.0.0.0", "127.0.0.1"))
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+        host = f"Host: 127.0.0.1:{address.port}".encode()
+        connection.sendall(b"\r\n".join([head[0], host, *head[1:], b"", body]))
+        answer = b""
+        while part := connection.recv(1 << 16):
+            answer += part
+    return answer
+
+
+ODD = (
+    b"\xff",
+    b"\xc3\xa9",
+    b"Basic \xff",
+    b"Bearer \xc3\xa9",
+    b"Basic " + b"A" * 30_000,
+    b"\t",
+    b"a,b;c=d",
+)
+READ_HEADERS = (
+    b"Authorization",
+    b"Origin",
+    b"Accept",
+    b"Content-Type",
+    b"Content-Encoding",
+    b"Last-Event-ID",
+    b"Sec-Fetch-Site",
+    b"If-None-Match",
+    b"Access-Control-Request-Method",
+    b"X-Request-Id",
+    b"Cookie",
+)
+
+
+@pytest.mark.parametrize("name", READ_HEADERS)
+def test_no_value_of_a_header_is_a_failure(guarded: Server, server: Server, name: bytes) -> None:
+    line = b"POST /sparql?query=ASK%7B%7D HTTP/1.1"
+    form = b"Content-Type: application/x-www-form-urlencoded"
+    for one in (guarded, server):
+        for value in ODD:
+            others = [b"Connection: close", b"Content-Length: 0"]
+            others += [form] if name != b"Content-Type" else []
+            answer = exchange(one, [line, *others, name + b": " + value])
+            assert answer.startswith((b"HTTP/1.1 2", b"HTTP/1.1 4")), (value, answer[:300])
+
+
+@pytest.mark.parametrize(
+    "name", [b"Authorization", b"Origin", b"Content-Type", b"Content-Encoding", b"Last-Event-ID"]
+)
+def test_headers_that_decide_are_not_given_twice(guarded: Server, name: bytes) -> None:
+    twice = [name + b": x", name + b": y"]
+    answer = exchange(guarded, [b"GET /info HTTP/1.1", b"Connection: close", *twice])
+    assert answer.startswith(b"HTTP/1.1 400"), answer[:300]
+    assert b"E600" in answer
+
+
+def test_nothing_is_smuggled_behind_a_request(server: Server) -> None:
+    head = [
+        b"POST /sparql HTTP/1.1",
+        b"Content-Type: application/sparql-query",
+        b"Content-Length: 4",
+        b"Transfer-Encoding: chunked",
+    ]
+    answer = exchange(server, head, b"5\r\nASK{}\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400"), answer[:300]
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "content"),
+    [
+        ({"Content-Encoding": "gzip"}, b"ASK{}"),
+        ({"Content-Encoding": "br, gzip"}, b"ASK{}"),
+        ({"Content-Type": "application/sparql-query; charset=utf-16"}, b"ASK{}"),
+        ({"Content-Type": 'application/sparql-query; charset="utf-7"'}, b"ASK{}"),
+        ({"Content-Type": "application/x-www-form-urlencoded; charset=utf-16"}, b"query=ASK{}"),
+    ],
+)
+def test_encodings_that_are_not_read_are_refused(
+    server: Server, header: dict[str, str], content: bytes
+) -> None:
+    headers = {"Content-Type": "application/sparql-query", "Content-Encoding": "identity"} | header
+    found = server.client.post("/sparql", content=content, headers=headers)
+    assert error_of(found) == (415, "E601")
+    plain = {"Content-Type": 'application/sparql-query; charset="UTF-8"'}
+    assert server.client.post("/sparql", content=b"ASK{}", headers=plain).status_code == 200
+
+
+def test_errors_tell_nothing_of_this_machine(server: Server, guarded: Server) -> None:
+    """No answer to a mistake has the folder of the store."""
+    mistakes = [
+        ("GET", "/diff?from=99"),
+        ("GET", "/diff?from=0&to=99"),
+        ("GET", "/sparql?query=ASK{}&version=99"),
+        ("GET", "/info?version=99"),
+        ("GET", "/changes?since=99"),
+        ("GET", "/log?before=0"),
+        ("GET", "/explain?fact=x"),
+        ("GET", "/facts?pattern=nothing"),
+        ("POST", "/revert?version=99"),
+        ("POST", "/revert?to=99"),
+        ("PUT", "/graph?default"),
+    ]
+    for method, path in mistakes:
+        content = b"<a> <b> ." if method == "PUT" else b""
+        headers = bearer(ADMIN) | {"Content-Type": "text/turtle"}
+        found = guarded.client.request(method, path, content=content, headers=headers)
+        assert str(guarded.store.parent) not in found.text, (path, found.text)
+        assert "/tmp" not in found.text, (path, found.text)
+        assert found.status_code < 500, (path, found.text)
+
+
+def test_long_texts_are_not_sent_back(server: Server) -> None:
+    text = "x" * 50_000
+    found = server.client.post("/preview", json={"insert": text})
+    assert error_of(found)[0] == 400
+    assert len(found.content) < 10_000
+
+
+def test_roles_of_all_operations(guarded: Server) -> None:
+    """Each operation refuses each role below its own, whatever the method is called."""
+    ranks = {"read": (0, READ), "write": (1, WRITE), "admin": (2, ADMIN)}
+    for operation in OPERATIONS:
+        if operation.role is None:
+            continue
+        needed = ranks[operation.role][0]
+        for rank, token in ranks.values():
+            if rank >= needed:
+                continue
+            found = guarded.client.request(operation.method, operation.path, headers=bearer(token))
+            assert error_of(found) == (403, "E604"), operation.path
+            override = bearer(token) | {"X-HTTP-Method-Override": operation.method}
+            other = guarded.client.request("PATCH", operation.path, headers=override)
+            assert error_of(other) == (405, "E613")
+    update = {"update": "CLEAR DEFAULT"}
+    for found in (
+        guarded.client.post("/sparql", params=update, data={"a": "b"}, headers=bearer(READ)),
+        guarded.client.post("/sparql", data=update, headers=bearer(READ)),
+        guarded.client.get("/sparql", params=update, headers=bearer(READ)),
+    ):
+        assert found.status_code in (400, 403)

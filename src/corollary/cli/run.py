@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,6 +124,7 @@ def _add_sources(parser: arguments.Parser) -> None:
         help="RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML or JSON-LD, also with .gz or .zst;"
         " folders and patterns",
     )
+    arguments.add_import_map(parser)
     parser.add_argument(
         "--facts",
         metavar="DIR",
@@ -265,6 +268,7 @@ class _Source(NamedTuple):
     triples: Triples  # from RDF
     dictionary: Dictionary
     rows: MalformedRows  # of tables
+    imported: frozenset[str] = frozenset()  # IRIs whose documents were read
 
     def explicit(self, notices: Notices) -> Tables:
         """Return all explicit facts."""
@@ -272,7 +276,8 @@ class _Source(NamedTuple):
 
         own = encoded(self.program, self.tables, self.dictionary)
         tables = joined([own, self.triples.tables(self.dictionary)])
-        note_axioms([(True, tables)], self.program, None, self.dictionary, notices)
+        requests, imported = [(True, tables)], self.imported
+        note_axioms(requests, self.program, None, self.dictionary, notices, found=imported)
         return tables
 
 
@@ -313,15 +318,38 @@ def _read(options: argparse.Namespace, progress: Progress) -> _Source:
     if options.data:
         from corollary.rdf import formats
 
-        triples = formats.read(
-            options.data,
-            dictionary,
+        read = partial(
+            formats.read,
+            dictionary=dictionary,
             on_progress=progress.reading,
             threads=options.threads,
             graphs=QUADS in program.arities,
             **read_options(options),
         )
-    return _Source(program, tables, triples, dictionary, rows)
+        triples, imported = _with_imports(options, read, dictionary)
+    return _Source(program, tables, triples, dictionary, rows, imported)
+
+
+def _with_imports(
+    options: argparse.Namespace,
+    read: Callable[[Sequence[str | Path]], Triples],
+    dictionary: Dictionary,
+) -> tuple[Triples, frozenset[str]]:
+    """Read the data and the documents that they import; also return the IRIs of these."""
+    from corollary.knowledge_base.imports import Imports, import_map_of, imported_by
+    from corollary.rdf.files import find
+
+    parts = [read(options.data)]
+    iris = dict.fromkeys(imported_by(parts[0], dictionary))
+    if not iris:
+        return parts[0], frozenset()
+    named = [file.path for source in options.data for file in find(source)]
+    imports = Imports(import_map_of(options.import_map), fetches=options.fetch_imports)
+    with closing(imports):
+        for documents in imports.documents(named, lambda: iris):
+            parts.append(read(documents))
+            iris.update(dict.fromkeys(imported_by(parts[-1], dictionary)))
+    return Triples.joined(parts), frozenset(imports.resolved)
 
 
 def _derived(

@@ -16,8 +16,8 @@ _MOST_ROWS = 400  # of a tree
 _EXAMINED = 1000  # rows of each part of a table among which a display looks
 
 _TABLE = "border-collapse:collapse;font-size:90%"
-_CELL = "text-align:left;padding:2px 10px 2px 0;border-bottom:1px solid #ddd"
-_NOTE = "color:#777;font-size:85%"
+_CELL = "text-align:left;padding:2px 10px 2px 0;border-bottom:1px solid rgba(128,128,128,.35)"
+_NOTE = "opacity:.7;font-size:85%"
 
 
 def html_table(
@@ -130,7 +130,8 @@ def svg_tree(rows: Iterable[TreeRow], title: str) -> str:
         )
         if row.note:
             parts.append(
-                f'<text x="{x + box + 8:.0f}" y="{y + 14}" fill="#777">{escape(row.note)}</text>'
+                f'<text x="{x + box + 8:.0f}" y="{y + 14}" fill="currentColor" opacity=".7">'
+                f"{escape(row.note)}</text>"
             )
     height = 16 + len(shown) * _LINE
     return (

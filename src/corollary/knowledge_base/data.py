@@ -61,7 +61,7 @@ from corollary.lang.syntax import (
 from corollary.lang.validate import validate
 from corollary.lang.values import literal_of
 from corollary.rdf import formats
-from corollary.rdf.files import format_of
+from corollary.rdf.files import format_of, format_of_named
 from corollary.rdf.frames import constant_of
 from corollary.rdf.triples import SAMPLES, OnError, OnProgress, Skipped, Triples
 from corollary.rdf.vocabulary import IMPORTS
@@ -157,7 +157,7 @@ class DataReader:
                 return self._atoms(atoms)
             raise InvalidInput(
                 "E341",
-                f"a {type(data).__name__} holds no facts",
+                f"a value of type {type(data).__name__} holds no facts",
                 "give text, triples, atoms, or an Arrow, pandas or Polars table",
             )
 
@@ -183,7 +183,7 @@ class DataReader:
                     found.append(self.facts(source, relation))
                     continue
                 for path in paths_of(source):
-                    if relation is None and format_of(path) is not None:
+                    if relation is None and _is_rdf(path):
                         rdf.setdefault(path)
                     else:
                         found += self._file(path, relation)
@@ -195,15 +195,8 @@ class DataReader:
 
     def _imported(self, imports: Imports, read: dict[Path, None]) -> Iterator[Tables]:
         """Read the documents that the files import, and those that these import."""
-        known = {path.resolve() for path in read}
-        pending = list(read)
-        while pending:
-            iris = [iri for iri in self._imports if iri not in imports.resolved]
-            found = dict.fromkeys(path.resolve() for path in imports.find(iris, [*read, *known]))
-            pending = [path for path in found if path not in known]
-            known.update(pending)
-            if pending:
-                yield self._rdf(pending, keep_labels=False)
+        for documents in imports.documents(list(read), lambda: self._imports):
+            yield self._rdf(documents, keep_labels=False)
         self.imported |= imports.resolved
 
     def statements(self, text: str) -> tuple[list[Rule], list[Atom]]:
@@ -514,6 +507,13 @@ def paths_of(source: str | Path) -> Iterator[Path]:
             raise InvalidInput("E301", f"no file matches {source}", UNREADABLE, file=str(source))
     for path in found:
         yield from _folder(path) if path.is_dir() else [path]
+
+
+def _is_rdf(path: Path) -> bool:
+    """Whether a file that is named is RDF; OWL documents may have any other suffix."""
+    if path.suffix in PROGRAM_SUFFIXES or files.is_table(path):
+        return False
+    return format_of_named(path) is not None
 
 
 def _folder(folder: Path) -> Iterator[Path]:

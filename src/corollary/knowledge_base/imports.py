@@ -8,16 +8,21 @@ or by the name that ends the imported IRI.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
+import numpy as np
+
+from corollary.core.dictionary import Dictionary
 from corollary.core.log import LOGGER
 from corollary.errors import UNREADABLE, CorollaryError, InvalidInput, OperationFailed, require_type
 from corollary.rdf.files import format_of, opened
+from corollary.rdf.triples import Triples
+from corollary.rdf.vocabulary import IMPORTS
 
 CATALOG = "catalog-v001.xml"
 _HEAD = 1 << 16  # bytes of a file that are searched for the IRI of its ontology
@@ -47,6 +52,23 @@ class Imports:
     def close(self) -> None:
         """Delete the documents that were fetched."""
         self._folders_of_web.close()
+
+    def documents(
+        self, named: Sequence[Path], imported: Callable[[], Iterable[str]]
+    ) -> Iterator[list[Path]]:
+        """Yield the documents to read next, until none imports another one.
+
+        `imported` returns the IRIs that the documents read so far import.
+        """
+        known = {path.resolve() for path in named}
+        pending = list(named)
+        while pending:
+            iris = [iri for iri in imported() if iri not in self.resolved]
+            found = dict.fromkeys(path.resolve() for path in self.find(iris, [*named, *known]))
+            pending = [path for path in found if path not in known]
+            known.update(pending)
+            if pending:
+                yield pending
 
     def find(self, imported: Iterable[str], beside: Iterable[Path]) -> list[Path]:
         """List the files of imported IRIs that are found; `resolved` collects the IRIs."""
@@ -125,6 +147,20 @@ def ontologies_in(path: Path) -> set[str]:
         return set()  # a file that nothing needs may be damaged
     found = _ONTOLOGY.findall(text[:_HEAD].decode(errors="replace"))
     return {iri for groups in found for iri in groups if iri}
+
+
+def imported_by(triples: Triples, dictionary: Dictionary) -> list[str]:
+    """The IRIs that documents import.
+
+    >>> dictionary = Dictionary()
+    >>> imported_by(Triples.of(np.zeros((0, 3), np.uint32)), dictionary)
+    []
+    """
+    predicate = dictionary.find(IMPORTS)
+    if predicate is None:
+        return []
+    objects = np.unique(triples.object[triples.predicate == predicate])
+    return [text[1:-1] for text in dictionary.texts(objects).to_pylist() if text.startswith("<")]
 
 
 def read_catalog(path: Path) -> dict[str, Path]:

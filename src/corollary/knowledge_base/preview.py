@@ -13,6 +13,7 @@ from corollary.algorithms import constraints
 from corollary.core.changes import Changes
 from corollary.core.engine import Facts
 from corollary.core.proof import Proof
+from corollary.core.readable import without_auxiliary
 from corollary.knowledge_base.graphs import graphs_of
 from corollary.knowledge_base.inconsistencies import Inconsistency, prove_examples
 from corollary.knowledge_base.state import KnowledgeState
@@ -53,7 +54,7 @@ def new_contradictions(
     changes: Changes[Facts],
     prefixes: Mapping[str, str],
 ) -> Iterator[Inconsistency]:
-    """The violations that a changed fork has and its state has not, with proofs."""
+    """The violations that a changed fork has and its state has not, with readable proofs."""
 
     def explain(fact: Atom) -> Proof:
         return replace(fork.reasoner.explain(fact), prefixes=prefixes)
@@ -73,7 +74,8 @@ def new_contradictions(
         found += _difference(after, {one.rule: one for one in before})
     for one in sorted(found, key=lambda one: rules.index(one.rule)):
         proved = prove_examples(replace(one, examples=one.examples[:_EXAMPLES]), explain, prefixes)
-        proofs = (replace(proof, graphs=graphs_of(fork, proof)) for proof in proved.proofs)
+        readable = map(without_auxiliary, proved.proofs)
+        proofs = (replace(proof, graphs=graphs_of(fork, proof)) for proof in readable)
         yield replace(proved, proofs=tuple(proofs))
 
 

@@ -48,11 +48,11 @@ def _advance(state: KnowledgeState, handle: StoreHandle, snapshot: Snapshot) -> 
     """Apply what was committed since; false if that needs more than facts and terms."""
     engine: object = state.engine
     facts, explicit = state.reasoner.facts, state.reasoner.explicit
+    assert isinstance(engine, ColumnarEngine), "stores are opened with the embedded engine"
+    assert isinstance(facts, ColumnarFacts), "its facts"
+    assert isinstance(explicit, ColumnarFacts), "and its explicit facts"
     if (
-        not isinstance(engine, ColumnarEngine)
-        or not isinstance(facts, ColumnarFacts)
-        or not isinstance(explicit, ColumnarFacts)
-        or snapshot.version < state.version
+        snapshot.version < state.version
         or len(state.dictionary) != handle.stored_terms
         or not _same_rules(handle.store.commit(state.version), snapshot.commit)
     ):
@@ -86,13 +86,13 @@ def _same_rules(one: Commit, other: Commit) -> bool:
 def _reopen(state: KnowledgeState) -> None:
     """Open the store again."""
     columnar: object = state.engine
-    limits = {}
-    if isinstance(columnar, ColumnarEngine):
-        limits = {
-            "threads": columnar.workers.threads,
-            "limit_memory": columnar.space.budget.limit,
-        }
-    fresh = open_state(state.opened_store.path, settings=state.settings, **limits)
+    assert isinstance(columnar, ColumnarEngine), "stores are opened with the embedded engine"
+    fresh = open_state(
+        state.opened_store.path,
+        settings=state.settings,
+        threads=columnar.workers.threads,
+        limit_memory=columnar.space.budget.limit,
+    )
     for one in fields(state):
         if one.name not in _KEPT:
             setattr(state, one.name, getattr(fresh, one.name))

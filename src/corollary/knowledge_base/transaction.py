@@ -161,7 +161,7 @@ class Transaction:
         *,
         load: LoadFrom = "files",
         name: str = "<update>",
-        default_graph: str = "union",
+        default_graph: str | Dataset = "union",
         dataset: Dataset | None = None,
     ) -> None:
         """Execute a SPARQL 1.1 Update request; each operation sees the effects of earlier ones.

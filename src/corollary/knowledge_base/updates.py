@@ -54,7 +54,7 @@ def execute(
     *,
     load: LoadFrom,
     name: str,
-    default_graph: str = "union",
+    default_graph: str | Dataset = "union",
     dataset: Dataset | None = None,
 ) -> None:
     """Execute a request; see `Transaction.update`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,7 @@ from corollary.lang.syntax import TRIPLE, Atom, Rule
 from corollary.lang.validate import validate
 
 _RULE = "a rule looks like: path(?x, ?y) :- edge(?x, ?y) ."
+_SHOWN = 40  # lines in a notebook
 PROGRAM_SUFFIXES = (".dl", ".srl")  # of the rule language, and of the SHACL Rules language
 
 
@@ -173,6 +175,12 @@ class Program:
         rules = (*self.rules, *self.constraints)
         text = Printer(self.prefixes).program(rules, self.facts, self.prefixes)
         return f"{self.declarations}{text}"
+
+    def _repr_html_(self) -> str:
+        """The beginning of the text, for notebooks."""
+        lines = str(self).splitlines()
+        more = f"\n… {len(lines) - _SHOWN:,} more lines" if len(lines) > _SHOWN else ""
+        return f"<pre>{escape(chr(10).join(lines[:_SHOWN]))}{more}</pre>"
 
     def __len__(self) -> int:
         """The number of rules, facts and constraints."""

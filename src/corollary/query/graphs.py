@@ -54,12 +54,14 @@ class EachGraph:
     named: tuple[int, ...] | None
 
 
-def dataset_of(default_graph: str | IRI = "union") -> Dataset:
+def dataset_of(default_graph: str | IRI | Dataset = "union") -> Dataset:
     """The dataset of a query without FROM.
 
     >>> dataset_of("default").default[0].value
     'urn:x-corollary:default'
     """
+    if isinstance(default_graph, Dataset):
+        return default_graph
     if isinstance(default_graph, IRI):
         return Dataset((default_graph,))
     known = {"union": UNION, "default": DEFAULT}

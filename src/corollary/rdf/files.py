@@ -93,10 +93,14 @@ class Opened:
 
     def syntax(self, named: str) -> str:
         """Determine the syntax; its suffix suggests `named`."""
-        if named not in _BY_NAME and (found := syntax_of(self._head)) is not None:
+        if named not in _BY_NAME and (found := self.owl_syntax()) is not None:
             return found
         is_owl = suffix_of(self.path) == ".owl"
         return "turtle" if is_owl and not self.begins_with(b"<") else named
+
+    def owl_syntax(self) -> str | None:
+        """Recognize functional, Manchester and OWL/XML syntax in an unread file."""
+        return syntax_of(self._head)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -128,7 +132,7 @@ def find(source: str | Path, format_: str | None = None) -> list[File]:
     if not path.exists() and glob.has_magic(str(source)):
         matches = sorted(map(Path, glob.glob(str(source), recursive=True)))
         return _known(matches, f"no RDF file matches {source}", str(source), format_)
-    known = format_ or format_of(path)
+    known = format_ or format_of_named(path)
     if known is None:
         raise InvalidInput(
             "E321",
@@ -146,6 +150,19 @@ def format_of(path: Path) -> str | None:
     ('turtle', None)
     """
     return SUFFIXES.get(suffix_of(path))
+
+
+def format_of_named(path: Path) -> str | None:
+    """Determine the syntax of a file that is named: by its suffix, or as an OWL document.
+
+    >>> format_of_named(Path("data.ttl")), format_of_named(Path("missing.txt"))
+    ('turtle', None)
+    """
+    known = format_of(path)
+    if known is not None or not path.is_file():
+        return known
+    with opened(path) as file:
+        return file.owl_syntax()
 
 
 class Pieces:

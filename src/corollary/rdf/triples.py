@@ -74,6 +74,24 @@ class Triples:
         """
         return cls(rows[:, 0], rows[:, 1], rows[:, 2])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Triples]) -> Triples:
+        """Put the statements of several readings together.
+
+        >>> two = Triples.of(np.zeros((2, 3), np.uint32))
+        >>> len(Triples.joined([two, two]))
+        4
+        """
+        columns = (np.concatenate(ids) for ids in zip(*(p.columns for p in parts), strict=True))
+        prefixes = {name: iri for part in reversed(parts) for name, iri in part.prefixes.items()}
+        return cls(
+            *columns,
+            skipped=sum(part.skipped for part in parts),
+            samples=tuple(one for part in parts for one in part.samples)[:SAMPLES],
+            prefixes=prefixes,
+            quads=np.concatenate([part.quads for part in parts]),
+        )
+
     def __len__(self) -> int:
         return len(self.subject)
 

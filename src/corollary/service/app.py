@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from corollary.errors import CorollaryError, InvalidInput, OperationFailed
 from corollary.service import access
 from corollary.service.endpoints import OPERATIONS
-from corollary.service.exchange import ClientGone, Exchange, error_response
+from corollary.service.exchange import ClientGone, Exchange, error_response, refuse_ambiguous
 from corollary.service.operations import Operation
 from corollary.service.page import page_files
 from corollary.service.service import Service
@@ -105,7 +105,10 @@ class Application:
         error = OperationFailed("E608", "clients read answers too slowly", "try again later")
         record["code"] = error.code
         self._service.metrics.error(error.code)
-        return error_response(error)
+        return self._failed(error)
+
+    def _failed(self, error: CorollaryError, status: int | None = None) -> Response:
+        return error_response(error, status, store=self._service.settings.store)
 
     async def _respond(
         self,
@@ -122,7 +125,9 @@ class Application:
             status = None
             if error.code == "E613":
                 status = 404 if record["route"] == "unknown" else 405
-            response = error_response(error, status)
+            response = self._failed(error, status)
+            if {"content-length", "transfer-encoding"} <= headers.keys():
+                response.headers["Connection"] = "close"  # what follows may be no request
             if status == 405:
                 allowed = self._operations.get(str(record["route"]), {"GET": None})
                 response.headers["Allow"] = ", ".join((*allowed, "HEAD", "OPTIONS"))
@@ -131,7 +136,7 @@ class Application:
             raise
         except Exception as error:
             self._service.log.write("failure", cause=repr(error), trace=traceback.format_exc())
-            return error_response(OperationFailed("E614", "the request failed unexpectedly"))
+            return self._failed(OperationFailed("E614", "the request failed unexpectedly"))
 
     async def _operate(
         self,
@@ -141,6 +146,7 @@ class Application:
         record: dict[str, object],
     ) -> Response:
         settings, path, method = self._service.settings, scope["path"], scope["method"]
+        refuse_ambiguous(scope["headers"])
         access.refuse_foreign(headers, settings)
         method = "GET" if method == "HEAD" else method
         pages = page_files()

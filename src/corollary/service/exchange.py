@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Coroutine, Mapping
+import os
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping
+from email.message import Message
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
@@ -26,6 +29,12 @@ R = TypeVar("R")
 FORM = "application/x-www-form-urlencoded"
 _BODY_SECONDS = 30.0  # until a body must have arrived
 _MOST_FIELDS = 64
+_MOST_SHOWN = 2000  # characters of a message
+_CHARSETS = {"", "utf-8", "utf8", "us-ascii"}
+# Headers that decide something: intermediaries may read another one of two.
+_SINGULAR = (
+    b"authorization", b"origin", b"content-type", b"content-encoding", b"last-event-id",
+)  # fmt: skip
 _STATUS = {
     "E340": 404,
     "E344": 404,
@@ -65,18 +74,44 @@ def status_of(error: CorollaryError) -> int:
     return _STATUS.get(error.code, 400 if isinstance(error, InvalidInput) else 500)
 
 
-def error_response(error: CorollaryError, status: int | None = None) -> Response:
-    """The response for an error: JSON with its code, message, place and hint."""
+def error_response(
+    error: CorollaryError, status: int | None = None, *, store: str = ""
+) -> Response:
+    """The response for an error."""
     status = status or status_of(error)
     headers = {}
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="corollary"'
     if status in (429, 503):
         headers["Retry-After"] = "1"
+    return json_response(error_value(error, store), status, headers)
+
+
+def error_value(error: CorollaryError, store: str) -> dict[str, Any]:
+    """An error for clients: its code, message, place and hint.
+
+    The `store` is named without its folder, and long texts of the request are cut.
+    """
     value: dict[str, Any] = error.as_json()
     for one in (value["error"], *value.get("errors", ())):
         one["hint"] = _HINTS.get(one["code"], one["hint"])
-    return json_response(value, status, headers)
+        one.update({name: _shown(one[name], store) for name in ("message", "file", "hint")})
+    return value
+
+
+def _shown(text: str | None, store: str) -> str | None:
+    """A text of an error as clients may see it.
+
+    >>> _shown("no version 9 in /srv/data/univ.store", "/srv/data/univ.store")
+    'no version 9 in univ.store'
+    """
+    if text is None:
+        return None
+    if store:
+        name = store.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+        for path in (os.path.abspath(store), store):
+            text = text.replace(path, name)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def json_response(
@@ -85,6 +120,22 @@ def json_response(
     """A response in JSON."""
     body = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace")
     return Response(body, status, dict(headers or {}), "application/json")
+
+
+def refuse_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a request that others may read differently: request smuggling needs such.
+
+    >>> refuse_ambiguous([(b"content-length", b"5"), (b"transfer-encoding", b"chunked")])
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InvalidInput: E600: the request states its length twice
+    """
+    counts = Counter(name for name, _ in headers)
+    if counts[b"content-length"] and counts[b"transfer-encoding"]:
+        raise InvalidInput("E600", "the request states its length twice")
+    for name in _SINGULAR:
+        if counts[name] > 1:
+            raise InvalidInput("E600", f"the request has the header {name.decode()} twice")
 
 
 class Exchange:
@@ -122,7 +173,7 @@ class Exchange:
 
     async def form(self) -> list[tuple[str, str]]:
         """The fields of a form in the body."""
-        return _parse_fields(await self.body())
+        return _parse_fields((await self.text()).encode())
 
     def fields_of(self, *names: str) -> list[str]:
         """The values of the fields of the query string that have one of these names."""
@@ -145,6 +196,10 @@ class Exchange:
     async def body(self) -> bytes:
         """The whole body; too large or too slow ones are refused."""
         if self._body is None:
+            encoding = self.headers.get("content-encoding", "").strip().lower()
+            if encoding not in ("", "identity"):
+                problem = f"unsupported encoding of the body: {encoding[:100]}"
+                raise InvalidInput("E601", problem, "send it as it is")
             limit = self.service.settings.limits.request_bytes
             try:
                 async with asyncio.timeout(_BODY_SECONDS):
@@ -171,6 +226,13 @@ class Exchange:
 
     async def text(self) -> str:
         """The body as text in UTF-8."""
+        message = Message()
+        message["content-type"] = self.headers.get("content-type", "")
+        charset = str(message.get_param("charset", "")).strip().lower()
+        if charset not in _CHARSETS:
+            raise InvalidInput(
+                "E601", f"unsupported character encoding: {charset[:100]}", "send UTF-8"
+            )
         return decoded(await self.body())
 
     async def json(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from corollary.errors import CorollaryError, InvalidInput, OperationFailed
+from corollary.service.exchange import error_value
 
 if TYPE_CHECKING:
     from corollary.service.service import Service
@@ -294,7 +295,9 @@ class Hub:
                 if item is None:
                     return
                 if isinstance(item, CorollaryError):
-                    data = json.dumps(item.as_json(), ensure_ascii=False)
+                    data = json.dumps(
+                        error_value(item, self._service.settings.store), ensure_ascii=False
+                    )
                     yield f"event: error\ndata: {data}\n\n".encode()
                     return
                 if item.version > position:  # otherwise part of the opening

@@ -8,7 +8,6 @@ constant time.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -90,7 +89,7 @@ class Tokens:
         if scheme.lower() == "basic":
             try:
                 token = base64.b64decode(token, validate=True).decode().partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:  # not Base64, not ASCII or not UTF-8
                 return None
         elif scheme.lower() != "bearer":
             return None
