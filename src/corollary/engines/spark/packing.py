@@ -32,7 +32,7 @@ CHUNK = 1 << 20  # ids in a chunk, approximately: 4 MB
 
 # Kinds of chunks.
 STATE, FRESH, RESULT, DERIVED, REPORT, TEXTS = range(6)
-COPIED = 8  # added to the kind of a copy for the driver, which tasks ignore
+COPIED = 16  # added to the kind of a copy for the driver, which tasks ignore
 
 SCHEMA = "partition int, kind int, rows long, index binary, data binary"
 ARROW = pa.schema(
