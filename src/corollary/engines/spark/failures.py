@@ -38,10 +38,7 @@ _PYTHON = re.compile(
     r'|Cannot run program "(?P<program>[^"]*python[^"]*)"'
 )
 # The operating system kills workers that use too much memory; a bounded one raises an error.
-_MEMORY = re.compile(
-    r"OutOfMemoryError|Java heap space|\bMemoryError\b|ArrowMemoryError"
-    r"|Python worker exited unexpectedly"
-)
+_MEMORY = re.compile(r"\w*MemoryError\b|Java heap space|Python worker exited unexpectedly")
 _CHANGE = re.compile(r"neither an insertion nor a deletion: (\S{0,80})")  # by `stream`
 _LIMIT = 300  # characters of a cause in a message
 
