@@ -28,11 +28,17 @@ _LONG = 60  # seconds until a master listens, and until all workers are register
 
 @contextmanager
 def cluster(
-    folder: Path, *, workers: int = 2, memory: str = "1g", prefix: Sequence[str] = ()
+    folder: Path,
+    *,
+    workers: int = 2,
+    memory: str = "1g",
+    prefix: Sequence[str] = (),
+    prefixed: int | None = None,
 ) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """Start a master and workers with one core each; yields the address of the master.
 
-    `prefix` is a command that starts the workers, for example in a mount namespace of their own.
+    `prefix` is a command that starts the workers, for example in a mount namespace of their own:
+    all of them, or the first `prefixed`.
     """
     import pyspark
 
@@ -48,9 +54,9 @@ def cluster(
         "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh sets it
     }
 
-    def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(name: str, *arguments: str, prefix: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         command = [
-            *(prefix if name.startswith("worker") else ()),
+            *prefix,
             str(java.home / "bin" / "java"),
             "-Xmx256m",
             "-cp",
@@ -73,7 +79,9 @@ def cluster(
         _wait_for(port)
         for number in range(workers):
             work = folder / f"work{number}"
-            started.append(start("worker.Worker", "-c", "1", "-m", memory, "-d", str(work), url))
+            own = prefix if prefixed is None or number < prefixed else ()
+            arguments = ("-c", "1", "-m", memory, "-d", str(work), url)
+            started.append(start("worker.Worker", *arguments, prefix=own))
         yield url, started[1:]
     finally:
         for process in started:

@@ -2,7 +2,9 @@
 
 The folder has `data.dl`, `more.dl` and, afterwards, a store for each fault. A few facts are the
 most that the driver takes, so that tasks do the work. Processes are killed while a job runs
-whose description has the given words. Slow tasks are started twice (speculation).
+whose description has the given words. Slow tasks are started twice (speculation). Then the first
+task of every job throws once, and is killed once, as the kernel does when memory runs out; at last
+it is killed whenever it is tried.
 """
 
 from __future__ import annotations
@@ -15,11 +17,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from corollary import spark
+from corollary.engines.spark.base import SparkRun
 from corollary.engines.spark.session import build_session
+from corollary.errors import CorollaryError
 from corollary.testing import thresholds
 from tests.spark.cluster import executors
 
@@ -43,7 +49,7 @@ def main() -> None:
         "spark.speculation.quantile": "0.1",
     }
     session = build_session("local-cluster[2,1,1024]", config=config)
-    killed: dict[str, int] = {}
+    killed: dict[str, int | str] = {}
     with thresholds(driver_facts_limit=20, driver_finish_facts_limit=0):
         for name, words, kind in FAULTS:
             with killing(session, words, kind) as found:
@@ -52,6 +58,14 @@ def main() -> None:
         with killing(session, "update", "executor") as found:
             spark.update(folder / "rounds", insert=[folder / "more.dl"], session=session)
         killed["update"] = len(found)
+        for how in ("throws", "dies"):
+            with failing(Failing(how, attempts=1)):
+                spark.build(folder / how, folder / "data.dl", rules="none", session=session)
+        with failing(Failing("dies", attempts=100)):
+            try:
+                spark.build(folder / "never", folder / "data.dl", rules="none", session=session)
+            except CorollaryError as error:
+                killed["never"] = error.code
     print(json.dumps(killed))
     session.stop()
 
@@ -78,6 +92,37 @@ def killing(session: Any, words: str, kind: str) -> Iterator[list[int]]:
     finally:
         over.set()
         watcher.join()
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Makes the first task of each job of the engine fail, in its first attempts."""
+
+    how: str
+    attempts: int
+    function: Any = None
+
+    def __call__(self, batches: Any) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context: Any = TaskContext.get()
+        if context.partitionId() == 0 and context.attemptNumber() < self.attempts:
+            if self.how == "throws":
+                raise RuntimeError("this task fails once")
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from self.function(batches)
+
+
+@contextmanager
+def failing(fault: Failing) -> Iterator[None]:
+    """Let tasks that work on chunks fail."""
+    map_chunks = SparkRun.map_chunks
+
+    def mapped(run: SparkRun, frame: Any, function: Any) -> Any:
+        return map_chunks(run, frame, replace(fault, function=function))
+
+    with patch.object(SparkRun, "map_chunks", mapped):
+        yield
 
 
 def active(session: Any) -> list[str]:

@@ -88,6 +88,18 @@ def test_spark_is_loaded_when_it_is_needed() -> None:
             "E540",
             "encode failed: FileAlreadyExistsException: it is there",
         ),
+        (
+            "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n"
+            "Caused by: java.io.EOFException",
+            "E406",
+            "encode failed: a Python worker was killed, or could not get more memory",
+        ),
+        (
+            "PythonException: Traceback\nnumpy._core._exceptions._ArrayMemoryError: Unable to"
+            " allocate 9.00 GiB for an array",
+            "E406",
+            "encode failed: a Python worker was killed, or could not get more memory",
+        ),
     ],
 )
 def test_failures_are_one_sentence(text: str, code: str, message: str) -> None:

@@ -56,7 +56,7 @@ def test_a_build_goes_on_without_an_executor(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds executors in /proc")
 def test_faults_while_tasks_work(tmp_path: Path) -> None:
-    """An executor is lost in a round, in a write and in an update; a Python worker is killed."""
+    """An executor is lost in a round, a write and an update; Python workers are killed or throw."""
     data, more = tmp_path / "data.dl", tmp_path / "more.dl"
     facts = "".join(f"p({n}, {n + 1}) . q({n}, {n + 1}) .\n" for n in range(60))
     data.write_text(
@@ -64,11 +64,12 @@ def test_faults_while_tasks_work(tmp_path: Path) -> None:
     )
     more.write_text("p(70, 0) . q(30, 71) .")
     killed = run("tests.spark.faulty", str(tmp_path))
-    assert killed == {"rounds": 1, "write": 1, "worker": 1, "update": 1}
+    assert killed == {"rounds": 1, "write": 1, "worker": 1, "update": 1, "never": "E406"}
+    assert not (tmp_path / "never").exists()
     expected = embedded([data], "none")
     assert stored(tmp_path / "rounds", 1) == expected
     assert stored(tmp_path / "rounds") == embedded([data, more], "none")
-    for name in ("write", "worker"):
+    for name in ("write", "worker", "throws", "dies"):
         assert stored(tmp_path / name) == expected
 
 
@@ -81,7 +82,17 @@ def can_mount() -> bool:
 
 @pytest.mark.skipif(not can_mount(), reason="needs a mount namespace")
 def test_executors_that_do_not_see_the_store_make_no_version(tmp_path: Path) -> None:
-    report = run("tests.spark.unseen", str(tmp_path))
+    report = run("tests.spark.unseen", str(tmp_path), "all")
     assert report["code"] == "E549"
     assert "does not see" in report["message"]
     assert report["left"] == []
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs a mount namespace")
+@pytest.mark.parametrize(("fault", "code"), [("one", "E549"), ("spill", "E542")])
+def test_one_bad_disk_makes_no_version(tmp_path: Path, fault: str, code: str) -> None:
+    """One of two executors does not see the store, or has no space for what Spark spills."""
+    report = run("tests.spark.unseen", str(tmp_path), fault)
+    assert report["code"] == code, report["message"]
+    assert report["left"] == []
+    assert report["again"] == 199, "the same build without the fault"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +67,7 @@ def test_copies_are_no_input_of_tasks() -> None:
     assert [len(table.rows) for table in iter_tables(batches)] == [3, 50, 2]
     copies = [table for batch in batches for table in iter_copies(batch)]
     assert {(t.key[0], t.kind, len(t.rows)) for t in copies} == {(7, DERIVED, 3), (9, FRESH, 2)}
-    found = Checkpoint.of("frame", batches)
+    found = Checkpoint.of(cast("Any", batches), batches)
     assert [report["partition"] for report in found.reports] == [1]
     assert {k[0]: len(rows) for k, rows in found.derived.items()} == {7: 3}
     assert {k[0]: len(rows) for k, rows in found.for_driver.items()} == {9: 2}
@@ -83,12 +84,16 @@ def test_the_driver_knows_what_it_received_completely() -> None:
         out.add(0, DERIVED, few, column(2))
         out.add(0, DERIVED, many, column(rows))
         batches = [*out.drain(), out.report(0)]
-        parts.append([*WithCopies(lambda _, batches=batches: iter(batches), 20)(iter([]))])
+        parts.append([*WithCopies(partial(_given, batches), 20)(iter([]))])
     frame = run.select_kinds(parts, DERIVED, REPORT)
     base = Base.reported(run, Checkpoint.of(frame, [b for part in parts for b in part]))
     [(cached, _)] = base.parts
     assert {p.relation for p in cached.fully_fetched} == {"few"}
     assert base.counts == dict(zip(_predicates("few", "many"), (4, 42), strict=True))
+
+
+def _given(batches: list[pa.RecordBatch], _: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
 
 
 def _predicates(*names: str) -> list[Any]:

@@ -10,7 +10,8 @@ tables, zero-copy NumPy arrays over the bytes. Each table has a key of four numb
 property, class, columns. Triples are split by property, and those of rdf:type by class, so a class
 is a table of one column. The kind states the purpose of a chunk: `STATE` holds facts that a
 partition already has, `FRESH` facts that are new to it, `DERIVED` and `RESULT` are output, and
-`REPORT` is the JSON in which a task reports its counts and seconds.
+`REPORT` is the JSON in which a task reports its counts and seconds. Copies of small results go to
+the driver with the reports (`copies`), so that it need not start a job to read them.
 
 **Sets.** A `SparkFacts` is a `Base`, a view of some predicates of checkpointed chunks, plus small
 sets of added and removed facts on the driver. Chunks are immutable; set operations between sets
@@ -43,5 +44,6 @@ name, rows and bytes of its file, and the driver compares them with the files in
 files become visible when the driver commits the version to the store's log, so a failed job leaves
 the store unchanged. Beside the tables, `chunk_cache` writes the chunks of the new version, its JSON
 description last and with checksums: the next update starts from them instead of the tables. A small
-update writes only the added and removed facts and refers to the existing parts.
+update writes only the added and removed facts, and what it has looked up (`looked_up`), and refers
+to the existing parts.
 """

@@ -40,6 +40,7 @@ from corollary.engines.spark.packing import (
 from corollary.engines.spark.plan import TRIPLE_NUMBER
 from corollary.engines.spark.remote import parallelism
 from corollary.engines.spark.reports import RoundReport
+from corollary.engines.spark.shuffle import repartition_by_id
 from corollary.engines.spark.task import (
     TOO_MANY,
     Combine,
@@ -213,7 +214,7 @@ class SparkRun:
 
     def shuffle(self, frame: DataFrame) -> DataFrame:
         """Shuffle chunks to their target partitions."""
-        return frame.repartitionById(self.partitions, frame.partition)
+        return repartition_by_id(frame, self.partitions, frame.partition)
 
     def map_chunks(self, frame: DataFrame, function: OverArrow) -> DataFrame:
         return frame.mapInArrow(function, SCHEMA)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,9 @@ from corollary.engines.spark.packing import (
 from corollary.engines.spark.reports import TaskReport
 from corollary.engines.spark.task import Batches, OverArrow
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _TABLE_COST = 3  # facts that the description of a table weighs
 
 Tables = dict[Key, Ids]
@@ -40,13 +43,13 @@ Tables = dict[Key, Ids]
 class Checkpoint(NamedTuple):
     """A checkpointed frame, the reports of its tasks, and the tables copied to the driver."""
 
-    frame: Any
+    frame: DataFrame
     reports: list[TaskReport]
     derived: Tables  # derived facts
     for_driver: Tables  # chunks addressed to the driver
 
     @classmethod
-    def of(cls, frame: Any, batches: Iterable[pa.RecordBatch]) -> Checkpoint:
+    def of(cls, frame: DataFrame, batches: Iterable[pa.RecordBatch]) -> Checkpoint:
         """Decode the rows that the driver collects of a frame."""
         reports: list[TaskReport] = []
         parts: tuple[dict[Key, list[Ids]], ...] = ({}, {})

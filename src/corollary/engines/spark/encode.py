@@ -43,6 +43,7 @@ from corollary.engines.spark.blocks import (
 )
 from corollary.engines.spark.parse import Hashes
 from corollary.engines.spark.persisted import PersistedFrames
+from corollary.engines.spark.shuffle import repartition_by_id
 
 TERM_SCHEMA = "id long, term string, hash long"
 _LISTED = 1_000  # hashes that a query lists; more are joined
@@ -133,7 +134,7 @@ def number(
     terms = parsed.where(f.col("kind") == TERMS)
     if known is not None:
         terms = terms.union(known)
-    together = terms.repartitionById(buckets, "bucket")
+    together = repartition_by_id(terms, buckets, terms["bucket"])
     frame = frames.persist(together.mapInArrow(_number, SCHEMA))
     is_new = f.col("kind") == NEW
     chosen = frame.where(is_new | ((f.col("kind") == CODES) & (f.col("part") == part)))
@@ -169,7 +170,7 @@ def translate(parsed: DataFrame, numbered: Numbered, parts: int, width: int) -> 
     codes = numbered.frame.where(f.col("kind") == CODES)
     facts = parsed.where(f.col("kind") == FACTS)
     task_of = f.pmod(f.col("part"), f.lit(parts)).cast("int")
-    together = codes.union(facts).repartitionById(parts, task_of)
+    together = repartition_by_id(codes.union(facts), parts, task_of)
     return together.mapInArrow(Translate(numbered.starts, width), fact_rows.schema(width))
 
 

@@ -66,6 +66,7 @@ class Evaluation:
         self._last_round: int | None = None  # of a plan without recursion
         self._combine: Combine | None = None  # applied to the results of the last round
         self._combined = False
+        self._last: Checkpoint  # of the last round
 
     def results(self, operands: Operands) -> tuple[Base, int]:
         """Evaluate the plan; return the results and the number of rule instances."""
@@ -164,7 +165,6 @@ class Evaluation:
         )
 
     def _run(self, operands: Operands) -> DataFrame:
-        self._last = Checkpoint(None, [], {}, {})  # of the last round
         self._driver_facts: Any = self.run.nothing
         self._broadcast_terms(operands)
         if self.all_new or not any(step.auxiliary for step in self.plan.steps):

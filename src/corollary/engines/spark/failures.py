@@ -37,6 +37,8 @@ _PYTHON = re.compile(
     r" in driver: [\d.]*\d)"
     r'|Cannot run program "(?P<program>[^"]*python[^"]*)"'
 )
+# The operating system kills workers that use too much memory; a bounded one raises an error.
+_MEMORY = re.compile(r"\w*MemoryError\b|Java heap space|Python worker exited unexpectedly")
 _CHANGE = re.compile(r"neither an insertion nor a deletion: (\S{0,80})")  # by `stream`
 _LIMIT = 300  # characters of a cause in a message
 
@@ -121,11 +123,17 @@ def user_error(stage: str, text: str) -> CorollaryError:
     if match := _HOST.search(text):
         what = f"the host {match[1]} is not known" if match[1] else "a connection was refused"
         return OperationFailed("E545", f"{stage} failed: {what}", "check the address")
-    if "OutOfMemoryError" in text or "Java heap space" in text:
+    if match := _MEMORY.search(text):
+        if match[0] in ("OutOfMemoryError", "Java heap space"):
+            what, setting = "Spark ran out of memory", "spark.executor.memory"
+        else:
+            what = "a Python worker was killed, or could not get more memory"
+            setting = "spark.executor.memoryOverhead"
         return OperationFailed(
             "E406",
-            f"{stage} failed: Spark ran out of memory",
-            "raise spark.executor.memory, or use more partitions",
+            f"{stage} failed: {what}",
+            f"raise {setting}, use fewer cores per executor, or more partitions;"
+            " nothing was committed",
         )
     return OperationFailed("E540", f"{stage} failed: {_cause(text)}", "nothing was committed")
 
