@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import corollary as co
 from corollary.algorithms.constraints import inconsistencies
 from corollary.algorithms.seminaive import materialize
 from corollary.core.changes import Changes
@@ -251,6 +252,26 @@ def test_the_same_constraints_are_contradicted(graph: set[Atom]) -> None:
     found = inconsistencies(inner.program, inner.all_facts, kept.engine)
     wanted = inconsistencies(program, done.facts, engine)
     assert {one.rule.name for one in found} == {one.rule.name for one in wanted}
+    known = {*decode(done.facts, engine.dictionary)}
+    for one in kept.maintainer.inconsistencies(examples=None):
+        assert one.rule in program.constraints
+        assert len(one.examples) == one.count
+        assert all(fact in known for way in one.examples for fact in way.facts), one.rule
+
+
+def test_contradictions_of_equal_literals_have_proofs() -> None:
+    """Constraints whose filters test members of a class are shown as they are written."""
+    shown = {}
+    for equality in ("rules", "rewrite"):
+        kb = co.KnowledgeBase(rules("owl-rl"), equality=equality)
+        kb.insert("""
+            @prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+            :p a owl:FunctionalProperty . :i :p "a" , "x"@en .
+        """)
+        found = kb.inconsistencies()
+        assert all(one.proofs for one in found)
+        shown[equality] = {one.to_json()["constraint"] for one in found}
+    assert shown["rewrite"] == shown["rules"] != set()
 
 
 def materialized(program: Program, graph: set[Atom]) -> set[Atom]:

@@ -192,6 +192,8 @@ def test_failed_output_is_status_1(closure: Path) -> None:
     done = call("run", closure / "closure.dl", "--facts", closure, "--out", closure / "file" / "x")
     assert done.returncode == 1
     assert "E401: cannot write" in done.stderr
+    done = call("run", closure / "closure.dl", "--facts", closure, "--out", closure / "closure.dl")
+    assert "closure.dl is not a folder" in done.stderr
 
 
 def test_help_tells_every_flag() -> None:
@@ -235,6 +237,21 @@ def test_limits_of_rounds_and_facts(tmp_path: Path, limit: list[str], expected: 
     assert expected in done.stderr
     assert "nothing was written" in done.stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize("engine", ["columnar", "reference"])
+@pytest.mark.parametrize("limit", ["--limit-rounds 5", "--limit-facts 20", "--limit-seconds 0.5"])
+def test_every_engine_in_process_has_limits(tmp_path: Path, engine: str, limit: str) -> None:
+    (tmp_path / "endless.dl").write_text("n(0) . n(?m) :- n(?k), BIND(?k + 1 AS ?m) .")
+    done = call("run", tmp_path / "endless.dl", "--engine", engine, "--quiet", *limit.split())
+    assert done.returncode == 1
+    assert f"E405: stopped by {limit}: the result is incomplete" in done.stderr
+
+
+def test_the_reference_engine_refuses_what_it_cannot_do(closure: Path) -> None:
+    done = call("run", closure / "closure.dl", "--engine", "reference", "--equality", "rewrite")
+    assert done.returncode == 2
+    assert "E313: --equality rewrite needs another engine than reference" in done.stderr
 
 
 @pytest.mark.parametrize(

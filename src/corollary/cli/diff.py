@@ -66,7 +66,8 @@ def show(options: argparse.Namespace) -> None:
     if options.each:
         if options.format != "rdfp" or options.second is not None or options.out:
             raise InvalidInput("E313", "--each needs --format rdfp, and takes neither V2 nor --out")
-        write_feed(store, options.first, sys.stdout, which)
+        omitted = write_feed(store, options.first, sys.stdout, which)
+        note_omitted(omitted, options.format, quiet=options.quiet)
         return
     second = store.latest() if options.second is None else options.second
     found = diff(store, options.first, second)
@@ -80,11 +81,22 @@ def show(options: argparse.Namespace) -> None:
         report["deleted"] = report["deleted_explicit"] + report["deleted_derived"]
         print_json(report)
     elif options.out:
-        return
+        pass
     elif options.format == "text":
         print_changes(found, options, which)
     else:
         found.print(sys.stdout, options.format, which)
+    if options.out or not options.json:
+        number = found.omitted(options.format, which)
+        note_omitted(number, options.format, quiet=options.quiet)
+
+
+def note_omitted(number: int, format_: str, *, quiet: bool) -> None:
+    """Say on stderr how many changes a format left out."""
+    if number and not quiet:
+        many = "change is" if number == 1 else "changes are"
+        what = "plain relations or named graphs" if format_ == "nt" else "plain relations"
+        print(f"omitted: {number:,} {many} of {what}", file=sys.stderr)
 
 
 def _show_schema(options: argparse.Namespace, second: int) -> None:

@@ -137,6 +137,12 @@ def run(options: argparse.Namespace) -> None:
     """Materialize, write the facts and report."""
     if options.engine != "spark":
         arguments.refuse_session(options)
+    if options.engine == "reference" and options.equality != "rules":
+        raise InvalidInput(
+            "E313",
+            f"--equality {options.equality} needs another engine than reference",
+            "use --engine columnar",
+        )
     progress = Progress.of(options)
     notices = Notices()
     with progress.watched(), gathering(notices):
@@ -151,7 +157,7 @@ def run(options: argparse.Namespace) -> None:
             return
         reasoner: Reasoner[Facts] | _Reference
         if options.engine == "reference":
-            reasoner = _reference(source.explicit(notices), program, dictionary)
+            reasoner = _reference(source.explicit(notices), program, dictionary, progress)
         else:
             reasoner = _derived(source, options, notices, progress, clock).reasoner
         clock.lap("materialize")
@@ -378,10 +384,18 @@ def _derived(
     return KnowledgeState.derive(source.program, explicit, engine, settings, on_progress=progress)
 
 
-def _reference(tables: Tables, program: Program, dictionary: Dictionary) -> _Reference:
+def _reference(
+    tables: Tables, program: Program, dictionary: Dictionary, progress: Progress
+) -> _Reference:
     engine: Engine[Facts] = make_engine("columnar", dictionary)  # stores sets, evaluates nothing
     explicit = explicit_tables(tables, engine)
-    facts = reference.materialize(program, {*decode(explicit, dictionary)})
+    statistics = Statistics("naive", "the reference engine evaluates naively")
+
+    def on_round(stratum: int, strata: int, round_: int, known: int) -> None:
+        statistics.rounds += 1
+        progress(stratum, strata, round_, known)
+
+    facts = reference.materialize(program, {*decode(explicit, dictionary)}, on_round)
     ways: dict[Rule, list[Violation]] = {}
     for rule, substitution in reference.violations(program, facts):
         ways.setdefault(rule, []).append(Violation(rule, substitution))
@@ -389,7 +403,6 @@ def _reference(tables: Tables, program: Program, dictionary: Dictionary) -> _Ref
         Inconsistency(rule, len(some), tuple(some[:_SHOWN_VIOLATIONS]))
         for rule, some in ways.items()
     ]
-    statistics = Statistics("naive", "the reference engine evaluates naively")
     return _Reference(explicit, engine.facts(encode(facts, dictionary)), statistics, violated)
 
 

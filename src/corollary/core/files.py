@@ -56,9 +56,10 @@ def replace_file(
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise OperationFailed(
-            "E401", f"cannot write {path}: {error.strerror or error}", file=str(path)
-        ) from None
+        reason = error.strerror or str(error)
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            reason = f"{path.parent} is not a folder"
+        raise OperationFailed("E401", f"cannot write {path}: {reason}", file=str(path)) from None
 
 
 def exchange_folders(one: Path, other: Path) -> None:

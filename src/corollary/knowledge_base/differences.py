@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from corollary.core.dictionary import Dictionary
 from corollary.core.files import replace_file
-from corollary.core.graphs import RECORDS
+from corollary.core.graphs import DEFAULTS, REASON_OVER, RECORDS
 from corollary.core.html import SHOWN, html_table, left_out, windows
 from corollary.core.trivial import is_trivial
 from corollary.errors import OperationFailed
@@ -29,7 +29,7 @@ from corollary.knowledge_base.state import KnowledgeState
 from corollary.knowledge_base.stored import change_rows, with_auxiliary
 from corollary.knowledge_base.version_facts import VersionFacts
 from corollary.lang.printer import Printer
-from corollary.lang.syntax import TRIPLE, TRIPLE_COLUMNS, Atom
+from corollary.lang.syntax import QUADS, TRIPLE, TRIPLE_COLUMNS, Atom
 from corollary.rdf.patch import write_patch
 from corollary.rdf.triples import Triples
 from corollary.store import Store
@@ -246,6 +246,17 @@ class Differences:
             deleted, new = (pc.and_(mask, pc.invert(explicit)) for mask in (deleted, new))
         return self._triples_of(rows.filter(deleted)), self._triples_of(rows.filter(new))
 
+    def omitted(self, format_: str, which: str) -> int:
+        """Count the changes that a format leaves out: RDF has no plain relations."""
+        if format_ not in ("nt", "rdfp"):
+            return 0
+        rows = self.rows if format_ == "nt" else self._which(which)
+        written = [TRIPLES, DEFAULTS.relation, REASON_OVER.relation]
+        if format_ == "rdfp":
+            written.append(QUADS)
+        is_written = pc.is_in(rows["relation"], pa.array(written, pa.string()))
+        return pc.sum(pc.invert(is_written)).as_py() or 0
+
     def write(self, path: str | Path, format_: str, which: str) -> None:
         """Write a file, or for `nt` a folder of four files; each file is replaced atomically."""
         path = Path(path)
@@ -355,12 +366,18 @@ def changes_since(store: Store, version: int) -> Iterator[tuple[Commit, Differen
         had_graphs = has_graphs_now
 
 
-def write_feed(store: Store, since: int, file: IO[str], which: str) -> None:
-    """Write a change feed as RDF Patch: one transaction per version that changes statements."""
+def write_feed(store: Store, since: int, file: IO[str], which: str) -> int:
+    """Write a change feed as RDF Patch: one transaction per version that changes statements.
+
+    Returns the number of changes that a patch cannot have.
+    """
+    omitted = 0
 
     def transactions() -> Iterator[tuple[dict[str, str], list[str], list[str]]]:
+        nonlocal omitted
         facts: VersionFacts | None = None  # once there are named graphs
         for commit, differences in changes_since(store, since):
+            omitted += differences.omitted("rdfp", which)
             facts = (
                 facts.after(differences.rows) if facts is not None else differences.facts_after()
             )
@@ -369,6 +386,7 @@ def write_feed(store: Store, since: int, file: IO[str], which: str) -> None:
                 yield {"version": str(commit.version), "time": commit.time}, deleted, added
 
     write_patch(file, transactions())
+    return omitted
 
 
 @contextmanager

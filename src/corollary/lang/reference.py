@@ -6,7 +6,7 @@ stratum are applied to all facts until a fixpoint. A substitution maps variables
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -23,23 +23,31 @@ from corollary.lang.values import kind_of, literal_of, sum_of, value_of
 Substitution = dict[Variable, Constant]
 
 
-def materialize(program: Program, facts: Iterable[Atom] = ()) -> set[Atom]:
+def materialize(
+    program: Program,
+    facts: Iterable[Atom] = (),
+    on_round: Callable[[int, int, int, int], object] = lambda *_: None,
+) -> set[Atom]:
     """The materialization of a program and `facts`.
+
+    `on_round` gets the number of the stratum, of all strata, of the round and of the facts.
 
     >>> p = Program.parse("p(?x, ?z) :- e(?x, ?y), p(?y, ?z) . p(?x, ?y) :- e(?x, ?y) .")
     >>> len(materialize(p, Program.parse("e(1, 2) . e(2, 3) . e(3, 4) .").facts))
     9
     """
     known = {*program.facts, *facts}
-    for stratum in program.strata:
+    for number, stratum in enumerate(program.strata, 1):
         if stratum.is_extremal:
             known = extremal(stratum, known, instances, substitute)
+            on_round(number, len(program.strata), 1, len(known))
             continue
-        size = -1
+        size, round_ = -1, 0
         while len(known) > size:
-            size = len(known)
+            size, round_ = len(known), round_ + 1
             for rule in stratum.rules:
                 known |= {substitute(rule.head, s) for s in instances(rule, known)}
+            on_round(number, len(program.strata), round_, len(known))
     return known
 
 

@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from corollary.algorithms.constraints import Inconsistency
+from corollary.algorithms.constraints import Inconsistency, Violation
 from corollary.algorithms.reasoner import (
     Options,
     Reasoner,
@@ -223,8 +223,29 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
         return match_facts(pattern, full, self.engine, admissible)
 
     def inconsistencies(self, *, examples: int | None = 3) -> Iterator[Inconsistency]:
-        """Return the violated constraints, in terms of representatives."""
-        return self._inner.inconsistencies(examples=examples)
+        """Return the violated constraints, in terms of representatives.
+
+        A constraint with a filter is evaluated as several rules (`rewritten_rule`); their
+        violations are shown as those of the constraint.
+        """
+        state, found = self._state, dict[Rule, Inconsistency]()
+        originals = {
+            rewritten: rule
+            for rule in state.rules
+            if rule.is_constraint
+            for rewritten in rewritten_rule(rule, state.classes, self.engine.dictionary)
+        }
+        for one in self._inner.inconsistencies(examples=examples):
+            rule = originals.get(one.rule, one.rule)
+            names = {v for part in rule.body for v in part.variables()}
+            ways = tuple(
+                Violation(rule, {v: term for v, term in way.substitution.items() if v in names})
+                for way in one.examples
+            )
+            before = found.get(rule, Inconsistency(rule, 0, ()))
+            examples_of = (*before.examples, *ways)[:examples]
+            found[rule] = Inconsistency(rule, before.count + one.count, examples_of)
+        yield from found.values()
 
     def verify(self) -> None:
         """Rematerialize and compare; raise `OperationFailed` on a difference."""
