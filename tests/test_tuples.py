@@ -378,15 +378,14 @@ def test_rules_stay_as_written_if_there_are_many(name: str, algorithm: str) -> N
 
 def test_many_derivations_are_evaluated_over_whole_relations() -> None:
     limits = {"least_tuple_steps": 0, "tuple_steps_of_fact": 20, "tuple_slice_steps": 100}
-    text = "<urn:p> a owl:TransitiveProperty ." + "".join(
-        f"<urn:{n}> <urn:p> <urn:{n + 1}> ." for n in range(60)
-    )
+    every_pair = "[<urn:all>, <urn:met>, <urn:all>] :- [?x, <urn:p>, ?y], [?z, <urn:p>, ?w] ."
+    text = "".join(f"<urn:{n}> <urn:p> <urn:{n + 1}> ." for n in range(60))
     with thresholds(**limits):
-        kb = co.KnowledgeBase(co.rules("owl-rl"))
+        kb = co.KnowledgeBase(co.rules("owl-rl") | co.Program.parse(every_pair))
         with kb.transaction() as tx:
             tx.insert(text)
         assert _inner(kb) is SpecializedReasoner
-    assert kb.count("[?x, <urn:p>, ?y]") == 61 * 60 // 2
+    assert kb.count("[?x, <urn:met>, ?y]") == 1
 
 
 @pytest.mark.parametrize("room", [1, 1024])

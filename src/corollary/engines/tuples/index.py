@@ -26,7 +26,9 @@ Rows = npt.NDArray[np.uint32]  # one row per fact: relation, and three arguments
 Reserve = Callable[[int], None]  # bytes; may raise to reject the allocation
 OnSlice = Callable[["TupleIndex"], None]  # may raise to stop
 
-_ROW_BYTES = 16 + 1 + 4 + 4 + 4 + 8  # with flags, rank, entries in both queues, and slots
+_ROW_BYTES = (
+    16 + 1 + 1 + 4 + 4 + 4 + 8
+)  # with flags, classes, rank, entries in both queues, and slots
 _GROUP_BYTES = 32 + 8
 
 # Work of interpreted loops, in elements of arrays that take as long.
@@ -64,6 +66,7 @@ class TupleIndex:
         self._control = np.zeros(at.SIZE, np.int64)
         self._rows: Rows = np.zeros((0, 4), np.uint32)
         self._flags: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._classes: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._ranks: Ids = np.zeros(0, np.uint32)
         self._heap: Numbers = np.zeros(0, np.int64)
         self._groups: Numbers = np.zeros((0, 4), np.int64)
@@ -91,7 +94,9 @@ class TupleIndex:
 
     def _use(self, program: RuleProgram) -> None:
         """Replace the rules; the indexes that they need must exist."""
-        self.program = program
+        if self.size and not program.has_classes_of(self.program):
+            self._drop_classes()
+        self.program: RuleProgram = program
         body = (program.relations, program.properties[0], program.classes[0])
         head = (program.heads, program.properties[1], program.classes[1])
         for place, array in (
@@ -210,11 +215,20 @@ class TupleIndex:
         index._add(self._rows[alive], at.ALIVE, queued=False)
         index._add(self._rows[:size][explicit], at.EXPLICIT, queued=False)
         index._set_ranks(self._ranks[alive])
+        if program is None or program.has_classes_of(self.program):
+            index._classes[: len(alive)] = self._classes[alive] & ~np.uint8(at.APART)
         if more_explicit is not None:
             index._add(more_explicit, at.ALIVE | at.EXPLICIT, queued=False)
         index._add_values(queued=False)
         index._index_facts()
         return index
+
+    def _drop_classes(self) -> None:
+        """Let no atom skip a fact because of the rule that derived it."""
+        self._classes[: self.size] &= np.uint8(at.REFLEXIVE | at.APART)
+        groups = self._groups[: self._control[at.GROUP_COUNT]]
+        has_other_facts = groups[:, 1] >> 32 < groups[:, 3] >> 32
+        groups[has_other_facts, 1] |= at.MIXED << at.INDEX_BITS
 
     def _index_facts(self) -> None:
         self._control[at.INDEX_PLACE] = done = 0
@@ -435,6 +449,7 @@ class TupleIndex:
         for name, place in (
             ("_rows", at.ROWS),
             ("_flags", at.FLAGS),
+            ("_classes", at.CLASSES),
             ("_ranks", at.RANKS),
             ("_queue", at.QUEUE),
             ("_deleted", at.DELETED),

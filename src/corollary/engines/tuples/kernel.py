@@ -26,6 +26,11 @@ candidate is decided, all facts of lower rank are decided, so a witness is final
 only derive each other have none. The rank of a fact that was explicit does not bound that of its
 consequences, so all of them become candidates first.
 
+Instances that follow from others are skipped: an atom does not read facts of certain *classes*,
+which depend on the rules that derived them (see `redundancy`). A fact has a class while one of its
+rules derives it from facts of lower rank. All modes skip the same instances. So the witness of a
+fact is never skipped: classes are added only before rules read a fact, and may be lost later.
+
 A change of rules *scans* the facts for all instances of one rule: their heads are inserted, or are
 candidates for overdeletion.
 
@@ -47,7 +52,13 @@ from corollary.engines.tuples.atoms import (
 )
 from corollary.engines.tuples.heap import pop_candidate, push_candidate
 from corollary.engines.tuples.live import invalidate, list_of, make_live_list
-from corollary.engines.tuples.tables import add_row, find_row, index_row
+from corollary.engines.tuples.tables import (
+    add_row,
+    find_row,
+    index_row,
+    relevant_length,
+    set_classes,
+)
 
 _UNKNOWN_SIZE = 1 << 60
 _DECIDED = at.EXPLICIT | at.MARKED | at.KEPT | at.QUEUED
@@ -120,8 +131,10 @@ def unify(control: int, atom: int, row: int, bound: int) -> int:
 
 
 @compiled
-def may_match(control: int, mode: int, row: int, current: int, behind: bool) -> bool:
-    """Whether rules may read a fact now."""
+def may_match(control: int, mode: int, row: int, current: int, behind: bool, skipped: int) -> bool:
+    """Whether an atom may read a fact now, unless it skips its classes."""
+    if load8(load64(control, at.CLASSES), row) & skipped:
+        return False
     flags = load8(load64(control, at.FLAGS), row)
     if mode == at.WITNESS:
         if flags & (at.PROCESSED | at.MARKED) != at.PROCESSED:
@@ -134,8 +147,9 @@ def may_match(control: int, mode: int, row: int, current: int, behind: bool) -> 
 
 
 @compiled
-def push_alive(control: int, row: int) -> None:
+def push_alive(control: int, row: int, classes: int) -> None:
     """Make a fact alive, with the next rank, and queue it."""
+    set_classes(control, row, classes)
     flags = load64(control, at.FLAGS)
     store8(flags, row, load8(flags, row) | at.ALIVE)
     rank = load64(control, at.NEXT_RANK)
@@ -157,7 +171,21 @@ def decide(control: int, row: int, flag: int) -> None:
 
 
 @compiled
-def emit(control: int, mode: int, rule: int) -> int:
+def restrict_classes(control: int, rule: int, row: int) -> None:
+    """Let a fact keep only the classes of an instance that derives it from lower ranks."""
+    known = load8(load64(control, at.CLASSES), row)
+    if known & ~(at.REFLEXIVE | at.APART):
+        place = load64(control, at.RULES) + 8 * at.RULE_WIDTH * rule
+        classes, first = known & load64(place, 8), load64(place, 4)
+        ranks = load64(control, at.RANKS)
+        for atom in range(first, first + load64(place, 5)):
+            if load32(ranks, find_ground_row(control, atom)) >= load32(ranks, row):
+                classes = 0
+        set_classes(control, row, classes)
+
+
+@compiled
+def emit(control: int, mode: int, rule: int, current: int) -> int:
     """Handle the head of an instance: insert it, or make it a candidate; `DONE`, or what is full.
 
     In a check, the head is the checked fact.
@@ -169,14 +197,20 @@ def emit(control: int, mode: int, rule: int) -> int:
     two = value_of(load64(place, 2), values)
     three = value_of(load64(place, 3), values)
     row = find_row(control, relation, one, two, three)
-    flags = load64(control, at.FLAGS)
+    flags, classes = load64(control, at.FLAGS), load64(place, 8)
     if mode == at.INSERT:
         if row < 0:
             if load64(control, at.ROW_COUNT) == load64(control, at.ROW_CAPACITY):
                 return at.ROWS_FULL
-            push_alive(control, add_row(control, relation, one, two, three, -1 - row))
+            push_alive(control, add_row(control, relation, one, two, three, -1 - row), classes)
         elif not load8(flags, row) & at.ALIVE:
-            push_alive(control, row)
+            push_alive(control, row, classes)
+        elif classes and not load8(flags, row) & at.PROCESSED and row != current:
+            # The facts of the instance came before in the queue, so their ranks are lower.
+            known = load8(load64(control, at.CLASSES), row) & ~at.APART
+            set_classes(control, row, known | classes)
+    elif row >= 0 and load8(flags, row) & (at.ALIVE | at.EXPLICIT) == at.ALIVE | at.EXPLICIT:
+        set_classes(control, row, 0)  # it remains, but perhaps not this derivation
     elif row >= 0 and load8(flags, row) & (at.ALIVE | _DECIDED) == at.ALIVE:
         rank = load32(load64(control, at.RANKS), row)
         if rank >= load64(control, at.LEAST_RANK):
@@ -218,12 +252,12 @@ def choose(
         if joined >> number & 1:
             continue
         atom = first + number
-        relation = load64(load64(control, at.ATOMS), at.ATOM_WIDTH * atom)
-        arity = load64(load64(control, at.ATOMS), at.ATOM_WIDTH * atom + 1)
+        part = load64(control, at.ATOMS) + 8 * at.ATOM_WIDTH * atom
+        relation, arity, skipped = load64(part, 0), load64(part, 1), load64(part, 5)
         known = bound_arguments(control, atom, bound)
         if known == (1 << arity) - 1:
             row = find_ground_row(control, atom)
-            if row < 0 or not may_match(control, mode, row, current, number > delta):
+            if row < 0 or not may_match(control, mode, row, current, number > delta, skipped):
                 return False
             least, chosen, start = 1, number, -1 - row
             break  # no atom can be cheaper
@@ -235,7 +269,9 @@ def choose(
             group = group_for(control, atom, index)
             if group < 0:
                 return False
-            length = load64(groups, 4 * group + 3) >> 32
+            length = relevant_length(control, group, skipped)
+            if length == 0:
+                return False
             if length < size:
                 size, found = length, load64(groups, 4 * group + 2)
         if size < least and size < _UNKNOWN_SIZE:
@@ -265,6 +301,7 @@ def run(control: int) -> int:
     lists, rules = load64(control, at.LISTS), load64(control, at.RULES)
     levels = load64(control, at.LEVELS)
     flags, pool = load64(control, at.FLAGS), load64(control, at.POOL)
+    classes = load64(control, at.CLASSES)
     first, everything = 0, 0
     if phase == at.JOINING:  # otherwise the rule may be one of a program before this one
         first = load64(rules, at.RULE_WIDTH * rule + 4)
@@ -355,6 +392,9 @@ def run(control: int) -> int:
                 delta = -1
                 store64(control, at.WITNESS_END, work + at.WITNESS_STEPS)
             else:
+                skipped = load64(load64(control, at.ATOMS), at.ATOM_WIDTH * (first + delta) + 5)
+                if load8(classes, current) & skipped:
+                    continue
                 bound, joined = unify(control, first + delta, current, 0), 1 << delta
             if bound < 0 or not conditions_hold(control, rule, 0, bound):
                 continue
@@ -366,7 +406,7 @@ def run(control: int) -> int:
                 if joined == everything:
                     if mode == at.CHECK or mode == at.WITNESS:
                         break
-                    result = emit(control, mode, rule)
+                    result = emit(control, mode, rule, current)
                     if result != at.DONE:
                         break
                     result = -1
@@ -396,10 +436,11 @@ def run(control: int) -> int:
                 bound = before
             else:
                 behind = number > delta
+                skipped = load64(load64(control, at.ATOMS), at.ATOM_WIDTH * (first + number) + 5)
                 while candidate < stop:
                     row = load32(pool, candidate)
                     candidate += 1
-                    if not may_match(control, mode, row, current, behind):
+                    if not may_match(control, mode, row, current, behind, skipped):
                         continue
                     bound = unify(control, first + number, row, before)
                     if bound >= 0:
@@ -419,8 +460,9 @@ def run(control: int) -> int:
         if depth >= 0:  # an instance derives the fact
             store64(control, at.INSTANCES, load64(control, at.INSTANCES) + 1)
             if mode == at.CHECK:
-                push_alive(control, current)
+                push_alive(control, current, load64(rules, at.RULE_WIDTH * rule + 8))
             else:
+                restrict_classes(control, rule, current)
                 decide(control, current, at.KEPT)
             phase = at.NEXT_FACT
         else:
@@ -456,7 +498,7 @@ def add_facts(control: int, facts: int, count: int, started: int, mark: int, que
         known = load8(flags, row)
         store8(flags, row, known | mark)
         if queued and not known & at.ALIVE:
-            push_alive(control, row)
+            push_alive(control, row, 0)
     return count
 
 

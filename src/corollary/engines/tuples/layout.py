@@ -13,7 +13,7 @@ ROW_COUNT = 2
 ROW_CAPACITY = 3
 SLOTS = 4  # hash table of facts: number + 1, or 0
 SLOT_MASK = 5
-GROUPS = 6  # of an index: key, index, first place in the pool, length << 32 | capacity
+GROUPS = 6  # of an index: key, label, first place in the pool, length << 32 | capacity
 GROUP_COUNT = 7
 GROUP_CAPACITY = 8
 GROUP_SLOTS = 9  # hash table of groups: number + 1, or 0
@@ -92,7 +92,8 @@ IS_SCAN = 81  # whether the run matches the facts of `SCAN` with one rule
 SCAN = 82
 SCAN_HEAD = 83
 SCAN_TAIL = 84
-SIZE = 85
+CLASSES = 85  # of each fact, as bits: see `redundancy`
+SIZE = 86
 
 # -- modes of a run --------------------------------------------------------------------------------
 INSERT, OVERDELETE, CHECK = 0, 1, 2
@@ -110,6 +111,16 @@ MARKED = 32  # overdeleted
 KEPT = 64  # a candidate that has a witness
 QUEUED = 128  # a candidate for overdeletion
 
+# -- classes of a fact, as bits: see `redundancy` --------------------------------------------------
+REFLEXIVE = 1  # its first and last arguments are equal
+FIRST_CLASS, CLASS_COUNT = 2, 6  # of the rules that derived it from facts of lower rank
+APART = 128  # it is in the back part of its groups: facts of classes when they were indexed
+MIXED = 128  # of a group: a fact in its back part has lost its classes
+
+# -- the label of a group: direct facts << 32 | classes of the others << 24 | index ----------------
+INDEX_BITS, CLASS_BITS = 24, 8
+INDEX_MASK, CLASS_MASK = (1 << 24) - 1, (1 << 8) - 1
+
 # -- what a run returns ----------------------------------------------------------------------------
 DONE, STOPPED, ROWS_FULL, GROUPS_FULL, POOL_FULL, HEAP_FULL, LISTS_FULL = 0, 1, 2, 3, 4, 5, 6
 
@@ -121,12 +132,12 @@ WITNESS_CANDIDATES = 32  # limit per atom of that search
 LEVEL_WIDTH = 5  # atom, place, end, bound, joined
 
 # -- rules -----------------------------------------------------------------------------------------
-RULE_WIDTH = 8  # head: relation, 3 arguments; first atom, atoms, first condition, conditions
-ATOM_WIDTH = 5  # relation, arity, 3 arguments: the number of a variable, or -1 - id
+RULE_WIDTH = 9  # head: relation, 3 arguments; first atom, atoms, first condition, conditions; class
+ATOM_WIDTH = 6  # relation, arity, 3 arguments (a variable, or -1 - id), classes that it skips
 CONDITION_WIDTH = 5  # kind, variables as bits, first variable, second variable, negated or bitmap
 SCAN_LIST = 1  # the offset of the list of a scan, in every program
 ELEMENT_WIDTH = 3  # of a list: rule, number of an atom, guards as bits
-RELATION_WIDTH = 3  # list of readers, first index, number of indexes
+RELATION_WIDTH = 4  # list of readers, first index, number of indexes, arity
 INDEX_WIDTH = 2  # first and second argument of the key, or -1
 CHOICE_WIDTH = 16  # two numbers for each set of bound arguments
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from corollary.core.compile import CompiledExpression
 from corollary.core.dictionary import Dictionary
 from corollary.engines.tuples import layout as at
+from corollary.engines.tuples.redundancy import Redundancy, redundancy_of
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import (
     TRIPLE,
@@ -75,10 +76,20 @@ class RuleProgram:
     reads_values: bool  # whether conditions compare values
     reads_datatypes: bool
     masks: tuple[frozenset[int], ...]  # by relation: the bound arguments that are looked up
+    rule_classes: dict[
+        Rule, tuple[int, tuple[int, ...]]
+    ]  # what each rule derives, and its atoms skip
 
     def has_layout_of(self, other: RuleProgram) -> bool:
         """Whether an index built for another program suits this one."""
         return self.names == other.names and self.masks == other.masks
+
+    def has_classes_of(self, other: RuleProgram) -> bool:
+        """Whether the rules of both programs derive and skip facts of the same classes."""
+        return all(
+            classes == other.rule_classes.get(rule, classes)
+            for rule, classes in self.rule_classes.items()
+        )
 
     def asks_same_of_terms(self, other: RuleProgram) -> bool:
         """Whether the conditions on terms are equal, in the same order."""
@@ -342,7 +353,7 @@ def compile_program(
                     places = [place for place in range(MAX_ARITY) if part >> place & 1]
                     indexes.append([*places, -1, -1][: at.INDEX_WIDTH])
                 choices[relation, mask, choice] = index_of[part]
-        relations[relation, 2] = len(index_of)
+        relations[relation, 2:] = len(index_of), builder.arities[relation]
     lists: list[int] = []
     guards = _Guards(builder, type_id)
     found = [
@@ -351,9 +362,9 @@ def compile_program(
     ]
     heads = relations.copy()
     relations[:, 0], heads[:, 0] = found[0][0], found[1][0]
+    redundancy = redundancy_of(tuple(rules))
     return RuleProgram(
-        _array(builder.rules, at.RULE_WIDTH),
-        _array(builder.atoms, at.ATOM_WIDTH),
+        *_with_classes(builder, redundancy),
         _array(builder.conditions, at.CONDITION_WIDTH),
         np.array(lists, np.int64),
         relations,
@@ -371,7 +382,22 @@ def compile_program(
         at.SAME_VALUE in builder.kinds,
         at.HAS_DATATYPE in builder.kinds,
         tuple(frozenset(builder.masks.get(n, ())) for n in range(len(builder.names))),
+        dict(zip(rules, zip(redundancy.derived, redundancy.skipped, strict=True), strict=True)),
     )
+
+
+def _with_classes(builder: _Builder, redundancy: Redundancy) -> tuple[Numbers, Numbers]:
+    """Rules with the classes that they derive, and atoms with those that they skip."""
+    rules, atoms = [], []
+    for rule, derived, skipped in zip(
+        builder.rules, redundancy.derived, redundancy.skipped, strict=True
+    ):
+        rules.append([*rule, derived])
+        first, count = rule[4:6]
+        others = [0] * (count - len(skipped))  # atoms about values
+        own = builder.atoms[first : first + count]
+        atoms += [[*atom, mask] for atom, mask in zip(own, [*skipped, *others], strict=True)]
+    return _array(rules, at.RULE_WIDTH), _array(atoms, at.ATOM_WIDTH)
 
 
 class _Guards:

@@ -3,6 +3,10 @@
 A fact is a row of four numbers, found by a hash table of all of them. An *index* maps the values of
 one or two arguments to a group, a contiguous vector of row numbers in a common pool; a group that
 is full moves to the end of the pool with twice its capacity. All tables use linear probing.
+
+A group begins with its *direct* facts. Those of classes that atoms may skip (see `redundancy`)
+follow, and the label of the group unites their classes, so an atom that skips all of them reads
+only the direct facts. A fact that loses its classes stays where it is, and marks the group `MIXED`.
 """
 
 from __future__ import annotations
@@ -61,6 +65,10 @@ def add_row(control: int, relation: int, one: int, two: int, three: int, slot: i
     store32(rows, place + 2, two)
     store32(rows, place + 3, three)
     store8(load64(control, at.FLAGS), row, 0)
+    store8(load64(control, at.CLASSES), row, 0)
+    arity = load64(load64(control, at.RELATIONS), at.RELATION_WIDTH * relation + 3)
+    if arity > 1 and one == (two if arity == 2 else three):
+        store8(load64(control, at.CLASSES), row, at.REFLEXIVE)
     store32(load64(control, at.RANKS), row, load64(control, at.LOADED_RANK))
     store32(load64(control, at.SLOTS), slot, row + 1)
     store64(control, at.ROW_COUNT, row + 1)
@@ -77,7 +85,10 @@ def find_group(control: int, index: int, key: int) -> int:
         group = load32(slots, slot) - 1
         if group < 0:
             return -1 - slot
-        if load64(groups, 4 * group) == key and load64(groups, 4 * group + 1) == index:
+        if (
+            load64(groups, 4 * group) == key
+            and load64(groups, 4 * group + 1) & at.INDEX_MASK == index
+        ):
             return group
         slot = (slot + 1) & mask
 
@@ -97,8 +108,44 @@ def key_of_row(control: int, index: int, row: int) -> int:
 
 
 @compiled
+def relevant_length(control: int, group: int, skipped: int) -> int:
+    """The facts of a group that an atom reads which skips some classes."""
+    place = load64(control, at.GROUPS) + 32 * group
+    label = load64(place, 1)
+    if label >> at.INDEX_BITS & at.CLASS_MASK & ~skipped:
+        return load64(place, 3) >> 32
+    return label >> 32
+
+
+@compiled
+def set_classes(control: int, row: int, classes: int) -> None:
+    """Replace the classes of a fact, except `REFLEXIVE`."""
+    place = load64(control, at.CLASSES)
+    known = load8(place, row)
+    classes |= known & at.REFLEXIVE
+    store8(place, row, classes | known & at.APART)
+    if known & at.APART and (classes == 0 or classes & ~known):
+        label_groups(control, row, classes if classes else at.MIXED)
+
+
+@compiled
+def label_groups(control: int, row: int, classes: int) -> None:
+    """Add classes to the labels of all groups of a fact."""
+    relations = load64(control, at.RELATIONS) + 8 * at.RELATION_WIDTH * load32(
+        load64(control, at.ROWS), 4 * row
+    )
+    groups = load64(control, at.GROUPS)
+    first = load64(relations, 1)
+    for index in range(first, first + load64(relations, 2)):
+        group = find_group(control, index, key_of_row(control, index, row))
+        label = load64(groups, 4 * group + 1)
+        store64(groups, 4 * group + 1, label | classes << at.INDEX_BITS)
+
+
+@compiled
 def add_to_index(control: int, index: int, row: int) -> int:
     """Add a fact to its group in an index; `DONE`, or the code of a full array."""
+    classes = load8(load64(control, at.CLASSES), row) & ~at.APART
     groups, pool = load64(control, at.GROUPS), load64(control, at.POOL)
     key = key_of_row(control, index, row)
     group = find_group(control, index, key)
@@ -111,7 +158,8 @@ def add_to_index(control: int, index: int, row: int) -> int:
             return at.POOL_FULL
         store32(load64(control, at.GROUP_SLOTS), -1 - group, count + 1)
         store64(groups, 4 * count, key)
-        store64(groups, 4 * count + 1, index)
+        direct = 0 if classes else 1 << 32
+        store64(groups, 4 * count + 1, direct | classes << at.INDEX_BITS | index)
         store64(groups, 4 * count + 2, used)
         store64(groups, 4 * count + 3, (1 << 32) | 1)
         store32(pool, used, row)
@@ -129,7 +177,16 @@ def add_to_index(control: int, index: int, row: int) -> int:
         start, capacity = used, 2 * capacity
         store64(groups, 4 * group + 2, start)
         store64(control, at.POOL_COUNT, used + capacity)
-    store32(pool, start + length, row)
+    label = load64(groups, 4 * group + 1)
+    if classes:
+        store32(pool, start + length, row)
+        label |= classes << at.INDEX_BITS
+    else:
+        direct = label >> 32
+        store32(pool, start + length, load32(pool, start + direct))
+        store32(pool, start + direct, row)
+        label += 1 << 32
+    store64(groups, 4 * group + 1, label)
     store64(groups, 4 * group + 3, ((length + 1) << 32) | capacity)
     return at.DONE
 
@@ -147,8 +204,10 @@ def index_row(control: int, row: int) -> int:
         done += 1
         store64(control, at.INDEX_PLACE, done)
     store64(control, at.INDEX_PLACE, 0)
-    flags = load64(control, at.FLAGS)
+    flags, classes = load64(control, at.FLAGS), load64(control, at.CLASSES)
     store8(flags, row, load8(flags, row) | at.INDEXED)
+    known = load8(classes, row)
+    store8(classes, row, known | at.APART if known else 0)
     return at.DONE
 
 
@@ -177,7 +236,8 @@ def rehash_groups(control: int) -> None:
     groups, slots = load64(control, at.GROUPS), load64(control, at.GROUP_SLOTS)
     mask = load64(control, at.GROUP_SLOT_MASK)
     for group in range(load64(control, at.GROUP_COUNT)):
-        slot = mix(load64(groups, 4 * group) + (load64(groups, 4 * group + 1) << 57)) & mask
+        index = load64(groups, 4 * group + 1) & at.INDEX_MASK
+        slot = mix(load64(groups, 4 * group) + (index << 57)) & mask
         while load32(slots, slot):
             slot = (slot + 1) & mask
         store32(slots, slot, group + 1)
