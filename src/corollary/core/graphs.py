@@ -9,8 +9,9 @@ too, or that rules do not read, and `REASON_OVER` the graphs that rules read, if
 from __future__ import annotations
 
 from corollary.lang.stratify import Predicate
-from corollary.lang.syntax import IRI, QUADS
-from corollary.lang.syntax import PSEUDO_GRAPHS as NAMESPACE
+from corollary.lang.syntax import IRI, PSEUDO_GRAPH_NAMESPACE, QUADS
+
+NAMESPACE = PSEUDO_GRAPH_NAMESPACE
 
 DEFAULT = IRI(f"{NAMESPACE}default")  # the explicit triples of the default graph
 UNION = IRI(f"{NAMESPACE}union")  # all triples, explicit and derived

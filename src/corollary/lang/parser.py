@@ -20,7 +20,7 @@ from corollary.lang.syntax import (
     EXTREMA,
     FALSE,
     IRI,
-    PSEUDO_GRAPHS,
+    PSEUDO_GRAPH_NAMESPACE,
     QUADS,
     RESERVED,
     TRIPLE,
@@ -337,7 +337,7 @@ class Parser(ExpressionParser):
     def _graph(self) -> Term:
         token = self._token
         graph = self._term(in_triple=True)
-        if isinstance(graph, IRI) and graph.value.startswith(PSEUDO_GRAPHS):
+        if isinstance(graph, IRI) and graph.value.startswith(PSEUDO_GRAPH_NAMESPACE):
             message = f"<{graph.value}> is no graph that rules can name"
             self._fail("E349", message, token, "a triple without a graph is one of any graph")
         return graph
