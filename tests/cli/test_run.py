@@ -97,8 +97,8 @@ def test_explain(closure: Path) -> None:
     ("fact", "code"),
     [
         ("path(3, a)", "E340"),
-        ("path(3)", "E340"),
-        ("nowhere(3)", "E340"),
+        ("path(3)", "E203"),
+        ("nowhere(3)", "E344"),
         ("path(?x, a)", "E208"),
         ("path(a", "E101"),
     ],

@@ -320,7 +320,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> _Source:
     else:
         note_undefined(program)
     dictionary = Dictionary()
-    triples = Triples.of(np.empty((0, 3), np.uint32))
+    triples, imported = Triples.of(np.empty((0, 3), np.uint32)), frozenset[str]()
     if options.data:
         from corollary.rdf import formats
 

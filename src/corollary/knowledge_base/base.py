@@ -266,8 +266,8 @@ class KnowledgeBase(TripleSurface):
         they changed rules.
 
         >>> import tempfile
-        >>> kb = KnowledgeBase("q(?x) :- p(?x) .")
-        >>> path = kb.save(tempfile.mkdtemp() + "/store").path
+        >>> kb, path = KnowledgeBase("q(?x) :- p(?x) ."), tempfile.mkdtemp() + "/store"
+        >>> _ = kb.save(path)
         >>> reader = KnowledgeBase.open(path)
         >>> _ = kb.insert("p(1)")
         >>> reader.count(), reader.refresh(), reader.count()

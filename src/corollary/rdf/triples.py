@@ -82,10 +82,14 @@ class Triples:
         >>> len(Triples.joined([two, two]))
         4
         """
-        columns = (np.concatenate(ids) for ids in zip(*(p.columns for p in parts), strict=True))
+        subject, predicate, object_ = (
+            np.concatenate(ids) for ids in zip(*(part.columns for part in parts), strict=True)
+        )
         prefixes = {name: iri for part in reversed(parts) for name, iri in part.prefixes.items()}
         return cls(
-            *columns,
+            subject,
+            predicate,
+            object_,
             skipped=sum(part.skipped for part in parts),
             samples=tuple(one for part in parts for one in part.samples)[:SAMPLES],
             prefixes=prefixes,
