@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,10 @@ from corollary.lang.xsd import INTEGER
 
 RULES = {
     "arithmetic": ("out(?x, ?v) :- t(?x, ?a, ?b), BIND(?a * 3 + ?b AS ?v) .", "a * 3 + b"),
+    "decimals": (
+        "out(?x, ?v) :- t(?x, ?a, ?b), BIND(?a * 1.25 + ?b AS ?v) .",
+        "(a * 1.25 + b)::DECIMAL(18, 4)",
+    ),
     "concat": ("out(?x, ?v) :- t(?x, ?a, ?b), BIND(CONCAT(?a, ?b) AS ?v) .", "a || b"),
 }
 DISTANCES = """
@@ -70,10 +75,7 @@ def column(name: str, scale: int, repeat: int) -> Row:
     def ours(rows: int) -> tuple[float, list[str]]:
         engine = ColumnarEngine(Dictionary(), threads=1)
         keys = _integers(engine.dictionary, np.arange(rows))
-        if name == "concat":
-            values = [_strings(engine.dictionary, part[:rows]) for part in (one, two)]
-        else:
-            values = [_integers(engine.dictionary, part[:rows]) for part in (one, two)]
+        values = [_TERMS[name](engine.dictionary, part[:rows]) for part in (one, two)]
         table = np.stack([keys, *values], axis=1)
         explicit = engine.facts({Predicate("t"): table})
         seconds, done = _cpu(lambda: materialize(program, explicit, engine))
@@ -82,11 +84,14 @@ def column(name: str, scale: int, repeat: int) -> Row:
         return seconds, _lexical(engine.dictionary, ids)
 
     connection = duckdb.connect(config={"threads": 1})
-    kind = "VARCHAR" if name == "concat" else "BIGINT"
+    kind = _TYPES[name]
     texts = {"x": np.arange(scale), "a": one, "b": two}
     frame = _arrow(texts)
     connection.register("frame", frame)
-    connection.execute(f"CREATE TABLE t AS SELECT x, a::{kind} AS a, b::{kind} AS b FROM frame")
+    unit = "0.01::DECIMAL(3, 2) *" if name == "decimals" else ""  # cents
+    connection.execute(
+        f"CREATE TABLE t AS SELECT x, ({unit} a)::{kind} AS a, ({unit} b)::{kind} AS b FROM frame"
+    )
 
     def theirs(which: str) -> None:
         connection.execute(f"CREATE OR REPLACE TABLE o AS SELECT {which} x, {sql} AS v FROM t")
@@ -100,6 +105,8 @@ def column(name: str, scale: int, repeat: int) -> Row:
         sets.append(_cpu(partial(theirs, "DISTINCT"))[0])
     wanted = [str(v) for (v,) in connection.execute("SELECT v FROM o ORDER BY x").fetchall()]
     row = _compared(min(times), min(peers)) | {"peer_set_seconds": min(sets)}
+    if name == "decimals":  # with four digits after the point, or with those that are needed
+        return row | {"correct": [*map(Decimal, found)] == [*map(Decimal, wanted)]}
     return row | {"correct": found == wanted}
 
 
@@ -189,6 +196,10 @@ def _strings(dictionary: Dictionary, numbers: Any) -> Ids:
     return _encoded(dictionary, numbers, '"')
 
 
+def _decimals(dictionary: Dictionary, numbers: Any) -> Ids:
+    return dictionary.encode_decimals(np.ascontiguousarray(numbers, np.int64), 2)
+
+
 def _encoded(dictionary: Dictionary, numbers: Any, end: str) -> Ids:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -197,6 +208,10 @@ def _encoded(dictionary: Dictionary, numbers: Any, end: str) -> Ids:
     digits = pa.array(numbers).cast(kind)
     parts = [pa.scalar('"', kind), digits, pa.scalar(end, kind), pa.scalar("", kind)]
     return dictionary.encode_texts(pc.binary_join_element_wise(*parts))
+
+
+_TERMS = {"arithmetic": _integers, "decimals": _decimals, "concat": _strings}
+_TYPES = {"arithmetic": "BIGINT", "decimals": "DECIMAL(18, 2)", "concat": "VARCHAR"}
 
 
 def _lexical(dictionary: Dictionary, ids: Ids) -> list[str]:

@@ -30,6 +30,7 @@ from tests.algorithms.replay import states
 from tests.configurations import random_configuration, replay
 from tests.dense import composition, modular_program
 from tests.engines.conformance import LAWS, MakeEngine
+from tests.engines.factories import spark_values
 from tests.engines.spark.inline import inline
 from tests.fuzz.laws import check, drawn_engine
 from tests.random_ontologies import random_history
@@ -60,7 +61,6 @@ NOT_RECORDED = {
     ),
     "driver_terms_limit": "only filters over tables of terms; tests/engines/spark/test_answers.py",
     "driver_literals_limit": "only look-ups by value; tests/spark/test_chunks.py",
-    "driver_values_limit": "only new terms of stores; tests/engines/spark/test_rounds_of_values.py",
     "remembered_texts_limit": "only dictionaries of stores; tests/core/test_partial.py",
     **dict.fromkeys(CROSSED, "only updates of stores; tests/spark/test_thresholds.py"),
 }
@@ -181,6 +181,16 @@ def equalities(crossings: Crossings) -> None:
                     tx.insert(change)
 
 
+def computed_values(crossings: Crossings) -> None:
+    """Values that the driver computes, and tasks."""
+    program = Program.parse("double(?x, ?y) :- n(?x), BIND(?x * 2 AS ?y) . n(1) . n(2) .")
+    for limit in (0, 64):
+        with thresholds(driver_values_limit=limit), recorded_crossings(crossings):
+            engine = spark_values(Dictionary())
+            facts = engine.facts(encode(program.facts, engine.dictionary))
+            materialize(program.without_facts(), facts, engine)
+
+
 @pytest.mark.long
 def test_every_threshold_is_crossed() -> None:
     crossings: Crossings = {}
@@ -192,6 +202,7 @@ def test_every_threshold_is_crossed() -> None:
         driver_rounds,
         large_schemas,
         equalities,
+        computed_values,
     ):
         direct(crossings)
     known = all_thresholds()

@@ -19,14 +19,30 @@ def integer(text: str) -> Literal:
     return Literal(text, XSD + "integer")
 
 
+def decimal(text: str) -> Literal:
+    return Literal(text, XSD + "decimal")
+
+
 _terms = st.one_of(
     constants,
     st.integers(-20, 20).map(lambda number: integer(str(number))),
     st.sampled_from(["007", "-0", "+5", "999999999999999", "1000000000000000"]).map(integer),
+    st.decimals(-(10**6), 10**6, places=3).map(lambda number: decimal(str(number))),
+    st.sampled_from(["0.50", "-.5", "-0.0", "5", "7.", "99999999999999.9", "1e3"]).map(decimal),
     st.text(max_size=4).map(Literal),
 )
 _arithmetic: st.SearchStrategy[CompiledExpression] = st.recursive(
-    st.sampled_from([0, 1, integer("2"), integer("-03"), integer("999999999999999")]),
+    st.sampled_from(
+        [
+            0,
+            1,
+            integer("2"),
+            integer("-03"),
+            integer("999999999999999"),
+            decimal("1.50"),
+            decimal("-3"),
+        ]
+    ),
     lambda inner: st.one_of(
         st.tuples(st.sampled_from("+-*"), st.tuples(inner, inner)),
         st.tuples(st.sampled_from("+-"), st.tuples(inner)),

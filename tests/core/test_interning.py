@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 
 from corollary.core import interning
 from corollary.core.dictionary import Dictionary
-from corollary.core.kinds import INTEGER_NUMBER, Kinds, kind_of
+from corollary.core.kinds import Kinds, kind_of
 from corollary.core.terms import text_of
 from corollary.errors import OperationFailed
+from corollary.lang.operands import literal_number, term
 from corollary.lang.syntax import IRI, Literal
-from corollary.lang.xsd import INTEGER
+from corollary.lang.xsd import DECIMAL, INTEGER
 from corollary.testing import thresholds
 from tests.core.test_dictionary import anything
 
@@ -43,6 +45,14 @@ def test_integers(known: list[int], values: list[int]) -> None:
     ids = found.encode_integers(np.array(values, np.int64))
     assert ids.tolist() == expected.encode(_integers(values)).tolist()
     assert found.texts_from(0).equals(expected.texts_from(0))
+
+
+@given(st.lists(_numbers), st.integers(1, 18))
+def test_decimals(values: list[int], scale: int) -> None:
+    dictionary = Dictionary()
+    ids = dictionary.encode_decimals(np.array(values, np.int64), scale)
+    expected = [term(Decimal(value).scaleb(-scale)) for value in values]
+    assert dictionary.terms(ids.tolist()) == expected
 
 
 @given(
@@ -97,25 +107,39 @@ def test_no_more_terms_than_ids() -> None:
     assert dictionary.encode_integers(np.array([9])).tolist() == [2]
 
 
+_decimals = st.sampled_from(["7.5", "-.25", "5.", "5", "+1.0", ".", "-", "1.2.3", "1e0", "0.0"])
+_more_decimals = st.decimals(-(10**9), 10**9, places=4).map(str)
 _forms = st.sampled_from(["7", "-7", "007", "-0", "+5", "-", "", "7x", "1" * 15, "1" * 16, "-" * 3])
 
 
-@given(st.lists(st.one_of(anything, _forms.map(lambda form: Literal(form, INTEGER)))))
+@given(
+    st.lists(
+        st.one_of(
+            anything,
+            _forms.map(lambda form: Literal(form, INTEGER)),
+            st.one_of(_decimals, _more_decimals).map(lambda form: Literal(form, DECIMAL)),
+        )
+    )
+)
 def test_kinds_are_those_of_each_text(terms: list[Any]) -> None:
     dictionary = Dictionary()
     ids = dictionary.encode([*terms, IRI("urn:x")])
     kinds, numbers = Kinds().of(ids, dictionary)
     expected = [kind_of(text) for text in dictionary.texts(ids).to_pylist()]
     assert list(zip(kinds.tolist(), numbers.tolist(), strict=True)) == expected
-    valid = np.ones(len(ids), bool)
-    values, largest = Kinds().integers(ids, dictionary, valid)
-    assert valid.tolist() == [kind == INTEGER_NUMBER for kind, _ in expected]
-    sizes = [abs(number) if kind == INTEGER_NUMBER else 0 for kind, number in expected]
-    assert largest == max(sizes)
-    assert np.abs(values).tolist() == sizes
+    valid, decimal = np.ones(len(ids), bool), np.zeros(len(ids), bool)
+    values, scale, largest = Kinds().scaled(ids, dictionary, valid, decimal)
+    for place, one in enumerate(dictionary.terms(ids.tolist())):
+        number = literal_number(one.lexical, one.datatype) if isinstance(one, Literal) else None
+        if valid[place]:
+            assert isinstance(number, int | Decimal)
+            assert decimal[place] == isinstance(number, Decimal)
+            assert Decimal(int(values[place])).scaleb(-scale) == number
+    assert largest == np.abs(values).max()
 
 
-def test_interpreted_loops_compute_what_compiled_ones_do() -> None:
+@pytest.mark.parametrize("scale", [0, 1, 7])
+def test_interpreted_loops_compute_what_compiled_ones_do(scale: int) -> None:
     random = Random(5)
     values = [random.choice((-1, 1)) * random.getrandbits(random.randrange(63)) for _ in range(300)]
     texts = []
@@ -126,8 +150,8 @@ def test_interpreted_loops_compute_what_compiled_ones_do() -> None:
             store._reserve(600, 1 << 16)
             ids = np.empty(len(values), np.uint32)
             suffix = np.frombuffer(bytearray(b'"^^<i>' + b"\0" * 8), np.uint8)
-            loop: Any = interning.encode_integers
-            inputs = (np.array(values), suffix, 6, 1 << 20, store._slots, store._texts)
+            loop: Any = interning.encode_numbers
+            inputs = (np.array(values), scale, suffix, 1 << 20, store._slots, store._texts)
             call = loop.interpreted if limit else loop.dispatcher
             with np.errstate(over="ignore"):
                 count, done = call(*inputs, store._offsets, 0, ids)

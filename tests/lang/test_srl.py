@@ -49,6 +49,17 @@ MEANINGS = [
     ("RULE { } WHERE { ?x :p ?y }", ""),
     ("VERSION '1.2' PREFIX e: <http://example/> BASE <http://example/x/y> DATA { <a> e:p <../b> }",
      "[<http://example/x/a>, :p, :b] ."),
+    ("RULE { ?s :q 1 } WHERE { NOT { :a :r ?c } ?s :p ?o }",
+     "[?s, :q, 1] :- NOT [:a, :r, ?c], [?s, :p, ?o] ."),
+    ("RULE { :s :p -123.5 , -1.5e-10 , 'abc'@en--ltr } WHERE { }",
+     '[:s, :p, -123.5] . [:s, :p, -1.5e-10] . [:s, :p, "abc"@en--ltr] .'),
+    ("RULE { ?s :q 1 } WHERE { ?s :p [ :r 1 ; a :T ] ; } PREFIX n: <http://example/n#>\n"
+     "RULE { ?s n:q 1 } WHERE { ?s n:p ?o }",
+     "[?s, :q, 1] :- [?n, :r, 1], [?n, a, :T], [?s, :p, ?n] ."
+     "[?s, <http://example/n#q>, 1] :- [?s, <http://example/n#p>, ?o] ."),
+    ("RULE { ?s :q 1 } WHERE { (1 ?s) :p :z }",
+     "[?s, :q, 1] :- [?b, rdf:first, ?s], [?b, rdf:rest, rdf:nil], [?a, rdf:first, 1],"
+     " [?a, rdf:rest, ?b], [?a, :p, :z] ."),
     ("# comment\nRULE :name { ?x :q ?y } WHERE { ?x :p ?y } # RULE { }",
      "[?x, :q, ?y] :- [?x, :p, ?y] ."),
 ]  # fmt: skip

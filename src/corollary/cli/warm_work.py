@@ -33,6 +33,7 @@ near(?x) :- two(?x, ?z), member(?z) .
 """
 _COMPUTING = """
 sum(?x, ?v) :- size(?x, ?n), BIND(?n + 1 AS ?v) .
+decimal(?x, ?v) :- size(?x, ?n), BIND(?n * 1.5 AS ?v) .
 name(?x, ?v) :- label(?x, ?n), BIND(CONCAT(?n, "!") AS ?v) .
 """
 _SEEDS = 12

@@ -21,7 +21,7 @@ from corollary.core.terms import canonical, term_of, text_of
 from corollary.core.tuning import tuning
 from corollary.errors import OperationFailed
 from corollary.lang.syntax import Constant, Literal
-from corollary.lang.xsd import INTEGER
+from corollary.lang.xsd import DECIMAL, INTEGER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,8 +177,18 @@ class Dictionary:
         >>> dictionary.term(1).lexical
         '-1'
         """
+        return self.encode_decimals(values, 0)
+
+    def encode_decimals(self, values: npt.NDArray[np.int64], scale: int) -> Ids:
+        """The ids of values of xsd:decimal times a power of ten; of xsd:integer if the scale is 0.
+
+        >>> dictionary = Dictionary()
+        >>> dictionary.term(int(dictionary.encode_decimals(np.array([-1250]), 3)[0])).lexical
+        '-1.25'
+        """
+        datatype = DECIMAL if scale else INTEGER
         return self._encoded(
-            lambda store, limit: store.encode_integers(values, INTEGER, limit=limit)
+            lambda store, limit: store.encode_numbers(values, scale, datatype, limit=limit)
         )
 
     def encode_joined(self, columns: Sequence[Ids], constants: list[str]) -> Ids:

@@ -23,13 +23,17 @@ from corollary.core.jit import compiled
 Numbers = npt.NDArray[np.int64]
 Places = npt.NDArray[Any]  # 64-bit numbers
 
-INTEGER_DIGITS = 15  # doubles distinguish all integers of this many digits
-_LONGEST_INTEGER = 21  # bytes of a quotation mark, a sign and the digits of 64 bits
-NODE, STRING, INTEGER = 1, 2, 5  # the kinds of terms that `classify` recognizes; see `kinds`
+NUMBER_DIGITS = 15  # doubles distinguish all decimals of this many digits
+_LONGEST_NUMBER = 24  # bytes of a quotation mark, a sign, a zero, a point, the digits of 64 bits
+_EXACT_PRODUCT = 2.0**50  # products of doubles and powers of ten below are exact once rounded
+
+NODE, STRING, NUMBER, INTEGER = 1, 2, 3, 5  # the kinds that `classify` recognizes; see `kinds`
 
 _BLOCK = 64  # terms
 _QUOTE = np.uint8(34)
 _MINUS = np.uint8(45)
+_POINT = np.uint8(46)
+_ZERO_BYTE, _NINE_BYTE = np.uint8(48), np.uint8(57)
 _ZERO = np.uint64(48)
 _TEN = np.uint64(10)
 _EIGHT = np.uint64(8)
@@ -43,16 +47,18 @@ _ONE = np.uint64(1)
 def classify(
     texts: Bytes,
     offsets: Places,
-    suffix: Bytes,
-    suffix_length: int,
+    integer: Bytes,
+    decimal: Bytes,
     ids: Places,
     kinds: npt.NDArray[np.int8],
     numbers: npt.NDArray[np.float64],
+    scales: npt.NDArray[np.int8],
 ) -> None:
-    """Set the kinds of nodes, plain strings and short integers, and the values of integers, by id.
+    """Set the kinds of nodes, plain strings and short numbers, and the values of numbers, by id.
 
-    The suffix is what follows the digits of an integer. The kinds of all other terms stay as they
-    are.
+    `integer` and `decimal` are what follows the digits, with SLACK bytes. The scale of a decimal is
+    its number of digits after the point, at least 1; that of an integer is 0. The kinds of all
+    other terms stay as they are.
     """
     for number in ids:
         start, end = offsets[number], offsets[number + 1]
@@ -62,51 +68,71 @@ def classify(
         if texts[np.uint64(end - 1)] == _QUOTE:
             kinds[number] = STRING
             continue
-        at, last = start + 1, end - suffix_length
+        last, kind = end - (len(integer) - SLACK), INTEGER
+        if last <= start or not same(texts, last, end, integer, 0):
+            last, kind = end - (len(decimal) - SLACK), NUMBER
+            if last <= start or not same(texts, last, end, decimal, 0):
+                continue
+        at = start + 1
         negative = texts[np.uint64(at)] == _MINUS
         if negative:
             at += 1
-        if last <= at or last - at > INTEGER_DIGITS or not same(texts, last, end, suffix, 0):
-            continue
-        value = np.int64(0)
-        while at < last:
-            digit = np.int64(texts[np.uint64(at)]) - 48
-            if digit < 0 or digit > 9:
+        value, digits, point = np.int64(0), 0, np.int64(-1)
+        while at < last and digits <= NUMBER_DIGITS:
+            byte = texts[np.uint64(at)]
+            if byte == _POINT and point < 0 and kind == NUMBER:
+                point = np.int64(at)
+            elif byte < _ZERO_BYTE or byte > _NINE_BYTE:
                 break
-            value = 10 * value + digit
+            else:
+                value = 10 * value + np.int64(byte) - 48
+                digits += 1
             at += 1
-        if at == last:
-            kinds[number] = INTEGER
-            numbers[number] = -value if negative else value
+        if at < last or digits == 0 or digits > NUMBER_DIGITS:
+            continue
+        fraction = np.int64(0) if point < 0 else np.int64(last - point - 1)
+        found = float(value) / 10.0**fraction
+        kinds[number] = kind
+        numbers[number] = -found if negative else found
+        scales[number] = 0 if kind == INTEGER else max(fraction, np.int64(1))
 
 
 @compiled
-def integers_of(
+def scaled_numbers(
     ids: Ids,
-    kinds: npt.NDArray[np.int8],
     numbers: npt.NDArray[np.float64],
+    scales: npt.NDArray[np.int8],
+    scale: int,
     values: Numbers,
     valid: npt.NDArray[np.bool_],
+    decimal: npt.NDArray[np.bool_],
 ) -> Any:
-    """Write the values of integers, and return the largest size; clear `valid` for other terms."""
+    """Write numbers times a power of ten, and return the largest size.
+
+    Clears `valid` where a term is no short number, or its product is not exact; sets `decimal`
+    where it is a decimal.
+    """
     largest: Any = np.int64(0)
+    power = 10.0**scale
     for i in range(len(ids)):
         number = np.uint64(ids[i])
-        if kinds[number] == INTEGER:
-            value = np.int64(numbers[number])
-            values[i] = value
-            largest = max(largest, abs(value))
-        else:
+        product = np.rint(numbers[number] * power)
+        if scales[number] < 0 or abs(product) >= _EXACT_PRODUCT:
             values[i] = 0
             valid[i] = False
+            continue
+        values[i] = np.int64(product)
+        largest = max(largest, abs(values[i]))
+        if scales[number] > 0:
+            decimal[i] = True
     return largest
 
 
 @compiled
-def encode_integers(
+def encode_numbers(
     values: Numbers,
+    scale: int,
     suffix: Bytes,
-    suffix_length: int,
     limit: int,
     slots: Slots,
     texts: Bytes,
@@ -114,9 +140,11 @@ def encode_integers(
     count: int,
     ids: Ids,
 ) -> tuple[int, int]:
-    """Write the ids of integers in canonical form, adding new terms while there are fewer than
+    """Write the ids of numbers in canonical form, adding new terms while there are fewer than
     `limit`; a term that is not added gets NO_ID.
 
+    Values are integers if the scale is 0, else decimals times this power of ten. The suffix follows
+    the digits, and has SLACK bytes after it.
     There must be room for all of them in the slots and offsets. Returns the number of terms, and
     that of the rows that are done: less than all if the room for texts ends.
     """
@@ -128,13 +156,13 @@ def encode_integers(
         starts[0] = offsets[count]
         while size < min(_BLOCK, len(values) - done):
             at = starts[size]
-            is_full = at + _LONGEST_INTEGER + suffix_length + SLACK > len(texts)
+            is_full = at + _LONGEST_NUMBER + len(suffix) > len(texts)
             if is_full:
                 break
-            at = _write_integer(values[done + size], texts, at)
-            _copy(suffix, 0, suffix_length, texts, at)
+            at = _write_number(values[done + size], scale, texts, at)
+            _copy(suffix, 0, len(suffix) - SLACK, texts, at)
             size += 1
-            starts[size] = at + suffix_length
+            starts[size] = at + len(suffix) - SLACK
         count = _number(starts, size, work, limit, slots, texts, offsets, count, ids, done)
         done += size
     return count, done
@@ -152,7 +180,7 @@ def encode_joined(
     count: int,
     ids: Ids,
 ) -> tuple[int, int]:
-    """Write the ids of concatenations of plain strings, like `encode_integers`.
+    """Write the ids of concatenations of plain strings, like `encode_numbers`.
 
     A result consists of the first constant, a string of the first column, the second constant, and
     so on, inside quotation marks; `ends` are the ends of the constants. Columns are ids of strings.
@@ -261,7 +289,7 @@ def _number(
 
 
 @compiled
-def _write_integer(value: int, texts: Bytes, at: int) -> int:
+def _write_number(value: int, scale: int, texts: Bytes, at: int) -> int:
     """Write a quotation mark and the digits of a number; returns where they end."""
     texts[np.uint64(at)] = _QUOTE
     at += 1
@@ -270,12 +298,23 @@ def _write_integer(value: int, texts: Bytes, at: int) -> int:
         at += 1
         value = -value
     rest = np.uint64(value)
+    while scale > 1 and rest % _TEN == _NONE:  # a decimal keeps one digit after the point
+        rest //= _TEN
+        scale -= 1
     digits, power = 1, _TEN
     while digits < 19 and rest >= power:
         digits += 1
         power *= _TEN
+    digits = max(digits, scale + 1)
     place = np.uint64(at + digits)
-    for _ in range(digits):
+    if scale > 0:
+        for _ in range(scale):
+            texts[place] = np.uint8(rest % _TEN + _ZERO)
+            rest //= _TEN
+            place -= _ONE
+        texts[place] = _POINT
+        at += 1
+    for _ in range(digits - scale):
         place -= _ONE
         texts[place] = np.uint8(rest % _TEN + _ZERO)
         rest //= _TEN

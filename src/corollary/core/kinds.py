@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 
 from corollary.core import interning
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.hashing import SLACK
 from corollary.core.jit import for_work
 from corollary.core.term_store import bytes_of
 from corollary.lang.operands import literal_number
@@ -22,11 +22,20 @@ NODE, STRING, NUMBER, OTHER, INTEGER_NUMBER = 1, 2, 3, 4, 5
 
 _TYPED = re.compile(r'"([^"\\]*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>")
 _EXACT_DIGITS = 15  # doubles distinguish all decimals of this many digits
-_SUFFIX = bytes_of(f'"^^<{INTEGER}>')
+_SUFFIXES = bytes_of(f'"^^<{INTEGER}>'), bytes_of(f'"^^<{DECIMAL}>')
 _BYTES = 64  # of a term, roughly, that a loop looks at
-assert (interning.NODE, interning.STRING, interning.INTEGER) == (NODE, STRING, INTEGER_NUMBER)
+_RECOGNIZED = interning.NODE, interning.STRING, interning.NUMBER, interning.INTEGER
+assert _RECOGNIZED == (NODE, STRING, NUMBER, INTEGER_NUMBER)
 
 _known: WeakKeyDictionary[Dictionary, Kinds] = WeakKeyDictionary()
+
+
+class Scaled(NamedTuple):
+    """Numbers times a power of ten, as integers, and the largest size of one."""
+
+    values: npt.NDArray[np.int64]
+    scale: int
+    most: float
 
 
 class Kinds:
@@ -43,6 +52,7 @@ class Kinds:
     def __init__(self) -> None:
         self._kinds = np.zeros(0, np.int8)
         self._numbers = np.zeros(0, np.float64)
+        self._scales = np.zeros(0, np.int8)  # digits after the point; -1 for others than numbers
 
     @classmethod
     def of_dictionary(cls, dictionary: Dictionary) -> Kinds:
@@ -62,29 +72,39 @@ class Kinds:
         """The kinds of terms."""
         if len(self._kinds) < len(dictionary):
             room = len(dictionary) + len(self._kinds) // 2
-            self._kinds = np.concatenate([self._kinds, np.zeros(room - len(self._kinds), np.int8)])
-            self._numbers = np.concatenate([self._numbers, np.zeros(room - len(self._numbers))])
+            more = room - len(self._kinds)
+            self._kinds = np.concatenate([self._kinds, np.zeros(more, np.int8)])
+            self._numbers = np.concatenate([self._numbers, np.zeros(more)])
+            self._scales = np.concatenate([self._scales, np.full(more, -1, np.int8)])
         kinds: npt.NDArray[np.int8] = self._kinds[ids]
         if not kinds.all():
             self._classify(_distinct(ids[kinds == 0], len(dictionary)), dictionary)
             kinds = self._kinds[ids]
         return kinds
 
-    def integers(
-        self, ids: Ids, dictionary: Dictionary, valid: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.int64], int]:
-        """The values of integers, and the largest size of one; clears `valid` for other terms."""
+    def scaled(
+        self,
+        ids: Ids,
+        dictionary: Dictionary,
+        valid: npt.NDArray[np.bool_],
+        decimal: npt.NDArray[np.bool_],
+    ) -> Scaled:
+        """The values of short integers and decimals, with as many digits after the point as needed.
+
+        Clears `valid` for other terms, and sets `decimal` for decimals.
+        """
         self.kinds(ids, dictionary)
+        scale = max(0, int(self._scales[ids].max(initial=0)))
         values = np.empty(len(ids), np.int64)
-        loop = for_work(interning.integers_of, len(ids))
-        return values, loop(ids, self._kinds, self._numbers, values, valid)
+        loop = for_work(interning.scaled_numbers, len(ids))
+        most = loop(ids, self._numbers, self._scales, scale, values, valid, decimal)
+        return Scaled(values, scale, float(most))
 
     def _classify(self, ids: npt.NDArray[np.int64], dictionary: Dictionary) -> None:
         if not dictionary.partial:
             texts, offsets, _, _ = dictionary.arrays()
             loop = for_work(interning.classify, _BYTES * len(ids))
-            length = len(_SUFFIX) - SLACK
-            loop(texts, offsets, _SUFFIX, length, ids, self._kinds, self._numbers)
+            loop(texts, offsets, *_SUFFIXES, ids, self._kinds, self._numbers, self._scales)
             ids = ids[self._kinds[ids] == 0]
         if len(ids):
             described = [kind_of(text) for text in dictionary.texts(ids).to_pylist()]

@@ -99,20 +99,23 @@ class TermStore:
         )
         return ids
 
-    def encode_integers(self, values: Places, datatype: str, *, limit: int) -> Ids:
-        """The ids of integers in canonical form, given their values; like `encode`.
+    def encode_numbers(self, values: Places, scale: int, datatype: str, *, limit: int) -> Ids:
+        """The ids of numbers in canonical form; like `encode`.
+
+        Values are integers, or with a scale from 1 to 18 decimals times this power of ten.
 
         >>> store = TermStore()
-        >>> store.encode_integers(np.array([-7, 0, -7]), "urn:integer", limit=10)
+        >>> store.encode_numbers(np.array([-7, 0, -7]), 0, "urn:integer", limit=10)
         array([0, 1, 0], dtype=uint32)
-        >>> store.array().to_pylist()
-        ['"-7"^^<urn:integer>', '"0"^^<urn:integer>']
+        >>> store.encode_numbers(np.array([-7, 1500]), 2, "urn:decimal", limit=10)
+        array([2, 3], dtype=uint32)
+        >>> store.array().to_pylist()[1:]
+        ['"0"^^<urn:integer>', '"-0.07"^^<urn:decimal>', '"15.0"^^<urn:decimal>']
         """
         suffix = bytes_of(f'"^^<{datatype}>')
-        length = len(suffix) - SLACK
         return self._encode_computed(
             len(values),
-            lambda rows: (interning.encode_integers, (values[rows], suffix, length)),
+            lambda rows: (interning.encode_numbers, (values[rows], scale, suffix)),
             limit,
         )
 

@@ -75,7 +75,7 @@ def arithmetic(sign: str, one: Value, two: Value) -> Value:
     if isinstance(left, Decimal):
         assert isinstance(right, Decimal), "both were promoted"
         try:
-            return _DECIMAL[sign](left, right)
+            return xsd.unsigned_zero(_DECIMAL[sign](left, right))
         except Inexact:
             raise _too_large() from None
     if isinstance(left, int) and isinstance(right, int):
@@ -126,7 +126,8 @@ def _divide(left: xsd.Number, right: xsd.Number) -> xsd.Number:
     context = Context(prec=digits)
     exact = context.divide(dividend, divisor)
     exponent = exact.as_tuple().exponent
-    return exact.quantize(_QUOTIENT, context=context) if int(exponent) < -18 else exact
+    rounded = exact.quantize(_QUOTIENT, context=context) if int(exponent) < -18 else exact
+    return xsd.unsigned_zero(rounded)
 
 
 def negate(value: Value) -> Value:
@@ -149,7 +150,7 @@ def _to_whole(
         if isinstance(operand, float):
             result = double(operand) if math.isfinite(operand) else float(operand)
             return xsd.Single(result) if isinstance(operand, xsd.Single) else result
-        return decimal(operand) if isinstance(operand, Decimal) else operand
+        return xsd.unsigned_zero(decimal(operand)) if isinstance(operand, Decimal) else operand
 
     return whole
 
@@ -381,7 +382,7 @@ def _cast_number(datatype: str) -> Callable[[Value], Value]:
             return xsd.single(xsd.as_double(result))
         if isinstance(result, float) and not math.isfinite(result):
             raise Fault
-        return int(result) if datatype == xsd.INTEGER else Decimal(result)
+        return int(result) if datatype == xsd.INTEGER else xsd.unsigned_zero(Decimal(result))
 
     return cast
 

@@ -133,11 +133,8 @@ class Parser(ExpressionParser):
         if self._accept(":-"):
             body = tuple(self._separated(self._body_literal))
         if self._token.kind != ".":
-            begins = self._token.kind in ("word", "iri", "prefixed", "[", "name")
-            self._unexpected(
-                "',' or '.' after a body atom" if body else "':-' or '.' after the head",
-                "is a full stop missing before it?" if begins else None,
-            )
+            expected = "',' or '.' after a body atom" if body else "':-' or '.' after the head"
+            self._unexpected(expected, self._missing(bool(body)))
         self._advance()
         span = self._span(start, self._end)
         if body:  # what a rule derives into a graph is a triple too
@@ -146,6 +143,18 @@ class Parser(ExpressionParser):
             Rule(head, (*body, *(b for b in self._extrema if b.variable in head.terms)), name, span)
             for head in dict.fromkeys(heads)
         ]
+
+    def _missing(self, in_body: bool) -> str | None:
+        """What may be missing or meant at a token that neither continues nor ends a statement."""
+        token = self._token
+        if in_body and (token.text in _USES or token.text.upper() == "NOT"):
+            return "is a comma missing before it?"
+        if in_body and token.kind in (";", "||"):
+            return "an alternative is a rule of its own: write one rule for each"
+        if not in_body and token.text in ("<", ":", "="):
+            return "a rule is written p(?x) :- q(?x) ."
+        begins = token.kind in ("word", "iri", "prefixed", "[", "name")
+        return "is a full stop missing before it?" if begins else None
 
     def _head(self, where: str = "the head") -> Atom:
         """An atom whose variables all have names."""

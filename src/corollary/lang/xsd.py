@@ -65,7 +65,7 @@ def read_number(lexical: str, datatype: str) -> Number | None:
             return None
         return int(lexical) if len(lexical) <= _SHORT else int(Decimal(lexical))
     if datatype == DECIMAL:
-        return Decimal(lexical) if _DECIMAL.fullmatch(lexical) else None
+        return unsigned_zero(Decimal(lexical)) if _DECIMAL.fullmatch(lexical) else None
     if datatype not in (DOUBLE, FLOAT):
         return None
     double = float(lexical) if _DOUBLE.fullmatch(lexical) else SPECIAL.get(lexical)
@@ -138,6 +138,15 @@ def integer_text(value: int) -> str:
     True
     """
     return str(value) if value.bit_length() < _SHORT_BITS else format(Decimal(value), "f")
+
+
+def unsigned_zero(value: Decimal) -> Decimal:
+    """A value of xsd:decimal: unlike Python's decimals, it has no negative zero.
+
+    >>> unsigned_zero(Decimal("-0.0")), unsigned_zero(Decimal("-0.1"))
+    (Decimal('0.0'), Decimal('-0.1'))
+    """
+    return value if value else value.copy_abs()
 
 
 def decimal_text(value: Decimal) -> str:
