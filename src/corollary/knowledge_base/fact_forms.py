@@ -1,8 +1,9 @@
 """Facts and patterns in every form in which people write them.
 
 A triple is a tuple of terms, text of the rule language such as `[:ann, a, :Person]`, Turtle text
-such as `:ann a :Person`, or an atom; a term is an rdflib or pyoxigraph term, a Python value, or its
-text. Reading a pattern adds no term to the dictionary.
+such as `:ann a :Person`, or an atom; a tuple of four terms is a statement of a named graph. A term
+is an rdflib or pyoxigraph term, a Python value, or its text. Reading a pattern adds no term to the
+dictionary.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from corollary.errors import InvalidInput, require_type
 from corollary.knowledge_base.data import DataReader
 from corollary.knowledge_base.patterns import read_pattern
 from corollary.lang.parser import WELL_KNOWN_PREFIXES
-from corollary.lang.syntax import IRI, TRIPLE, TRIPLE_COLUMNS, TYPE, Atom, Term, Variable
+from corollary.lang.syntax import IRI, QUADS, TRIPLE, TRIPLE_COLUMNS, TYPE, Atom, Term, Variable
 from corollary.rdf import formats
 
 FactForm = object  # every form of `read_fact`; a value of another type ends in an error
@@ -29,6 +30,8 @@ def read_fact(data: object, arities: Mapping[str, int], prefixes: Mapping[str, s
 
     >>> read_fact(("<urn:a>", "a", None), {}, {}) == read_fact("[<urn:a>, a, ?object]", {}, {})
     True
+    >>> read_fact((None, "a", None, "urn:g"), {}, {}).terms[3]
+    IRI(value='urn:g')
     >>> read_fact("<urn:a> a <urn:C>", {}, {}) == read_fact("[<urn:a>, a, <urn:C>] .", {}, {})
     True
     """
@@ -37,11 +40,19 @@ def read_fact(data: object, arities: Mapping[str, int], prefixes: Mapping[str, s
     if _kind(data) == ("pyoxigraph", "Triple"):
         triple: Any = data
         return triple_pattern(triple.subject, triple.predicate, triple.object, prefixes)
+    if _kind(data) == ("pyoxigraph", "Quad"):
+        quad: Any = data
+        terms = quad.triple.subject, quad.triple.predicate, quad.triple.object
+        is_named = _kind(quad.graph_name)[1] != "DefaultGraph"
+        data = (*terms, quad.graph_name) if is_named else terms
     if isinstance(data, tuple | list):
-        if len(data) != 3:
-            raise InvalidInput("E345", f"expected a triple, found {len(data)} terms", FORMS)
-        subject, predicate, object_ = data
-        return triple_pattern(subject, predicate, object_, prefixes)
+        if len(data) not in (3, 4):
+            raise InvalidInput(
+                "E345", f"expected a triple or a quad, found {len(data)} terms", FORMS
+            )
+        subject, predicate, object_, *graph = data
+        atom = triple_pattern(subject, predicate, object_, prefixes)
+        return _in_graph(atom, graph[0], prefixes) if graph else atom
     require_type(data, (Atom, str, tuple), "a fact", FORMS)
     return _text(str(data), arities, prefixes)
 
@@ -60,6 +71,14 @@ def triple_pattern(
     if not isinstance(terms[1], IRI | Variable):
         raise InvalidInput("E213", f"the predicate {predicate!r} is not an IRI", FORMS)
     return Atom(TRIPLE, tuple(terms))
+
+
+def _in_graph(triple: Atom, graph: object, prefixes: Mapping[str, str]) -> Atom:
+    """The pattern of a statement of a named graph; None stands for any of them."""
+    reader = DataReader(Dictionary(), prefixes, {})
+    is_open = graph is None or isinstance(graph, Variable) or str(graph).startswith("?")
+    name = _term(graph, "graph", reader) if is_open else reader.graph(graph)
+    return Atom(QUADS, (*triple.terms, name))
 
 
 def _term(value: object, name: str, reader: DataReader) -> Term:
