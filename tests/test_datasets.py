@@ -482,3 +482,23 @@ def test_graphs_named_by_literals_are_no_rdf() -> None:
     kb.insert("<urn:a> <urn:q> 1, <urn:g> .")
     assert kb.count("[?s, ?p, ?o] ?g") == 2
     assert len(quads_of(kb, "all")) == len(kb.to_pyoxigraph()) == len(kb.to_dataset()) == 3
+
+
+def test_quads_are_found_in_every_form() -> None:
+    kb = KnowledgeBase()
+    kb.insert("<urn:g> { <urn:a> <urn:p> 1 } <urn:a> <urn:p> 2 .")
+    one = ("<urn:a>", "<urn:p>", 1)
+    iri = ox.NamedNode
+    quad = ox.Quad(iri("urn:a"), iri("urn:p"), ox.Literal(1), iri("urn:g"))
+    for found in ((*one, "urn:g"), (*one, None), (*one, "?g"), (*one, iri("urn:g")), quad):
+        assert found in kb
+        assert kb.count(found) == 1
+    default = ox.Quad(iri("urn:a"), iri("urn:p"), ox.Literal(2))
+    assert default in kb
+    assert (*one, "urn:h") not in kb
+    assert ("<urn:a>", "<urn:p>", 2, None) in kb  # as rdflib writes a triple of the default graph
+    assert ("<urn:a>", "<urn:p>", 2, "?g") not in kb
+    assert str(kb.explain((*one, "urn:g"))) == "[<urn:a>, <urn:p>, 1] <urn:g>   explicit"
+    for wrong, code in (((*one, 3), "E349"), ((*one, "urn:g", 1), "E345")):
+        with pytest.raises(InvalidInput, match=code):
+            kb.count(wrong)

@@ -2,8 +2,8 @@
 
 A triple is a tuple of terms, text of the rule language such as `[:ann, a, :Person]`, Turtle text
 such as `:ann a :Person`, or an atom; a term is an rdflib or pyoxigraph term, a Python value, or its
-text. A tuple of four is a statement of a named graph. Reading a pattern adds no term to the
-dictionary.
+text. A tuple of four is a statement of a named graph; with None in place of the graph it is the
+triple, whatever its graphs. Reading a pattern adds no term to the dictionary.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def read_fact(data: object, arities: Mapping[str, int], prefixes: Mapping[str, s
         data = (some.subject, some.predicate, some.object, named)
     if isinstance(data, tuple | list):
         if len(data) not in (3, 4):
-            raise InvalidInput("E345", f"expected a triple, found {len(data)} terms", FORMS)
+            raise InvalidInput(
+                "E345", f"expected a triple or a quad, found {len(data)} terms", FORMS
+            )
         subject, predicate, object_, *graphs = data
         triple = triple_pattern(subject, predicate, object_, prefixes)
         if not graphs or graphs[0] is None:
