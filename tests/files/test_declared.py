@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -346,3 +347,53 @@ def test_native_answers_of_queries() -> None:
     assert found.to_pandas(native=True)["n"].sum() == 3
     assert found.to_polars(native=True)["n"].to_list() == [1, 2]
     assert found.to_pylist()[0]["n"] == one
+
+
+ROADS = "@relation road(from: string, to: string, km: decimal) . @relation day(of: date) ."
+
+
+def add_rules(kb: KnowledgeBase, text: str) -> None:
+    with kb.transaction() as tx:
+        tx.add_rules(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kb: kb.insert("road(1, b, 5.0) ."),
+        lambda kb: kb.insert("road(a, b, far) ."),
+        lambda kb: kb.insert([("a", "b", "far")], relation="road"),
+        lambda kb: kb.insert({"road": [("a", "b", True)]}),
+        lambda kb: kb.insert(Atom("road", (Literal("a"), IRI("urn:b"), literal_of(1)))),
+        lambda kb: kb.insert("day(2020) ."),
+        lambda kb: kb.delete([("a", "b", "far")], relation="road"),
+        lambda kb: add_rules(kb, "road(a, b, far) ."),
+    ],
+)
+def test_facts_of_another_type_are_refused(change: Callable[[KnowledgeBase], object]) -> None:
+    """However they are given; otherwise the relation could not be read any more."""
+    kb = KnowledgeBase(ROADS)
+    with pytest.raises(InvalidInput, match=r"E350: expected a \w+ in '\w+', found"):
+        change(kb)
+    assert len(kb.facts("road")) == len(kb.facts("day")) == 0
+
+
+def test_files_of_facts_are_checked_with_the_declarations_of_the_store(tmp_path: Path) -> None:
+    (tmp_path / "roads.dl").write_text(ROADS)
+    (tmp_path / "more.dl").write_text("road(a, b, far) .")
+    assert call("build", tmp_path / "store", tmp_path / "roads.dl", "--quiet").returncode == 0
+    done = call("update", tmp_path / "store", "--insert", tmp_path / "more.dl", "--quiet")
+    assert done.returncode == 2
+    assert "E350: expected a decimal in 'km', found 'far'" in done.stderr
+
+
+def test_rows_of_declared_relations_are_read_as_data_frames_are() -> None:
+    rows = [("7", "b", 480), ("a", '"b"', "3.50"), ("c", "d", Decimal("1.0"))]
+    kb, other = KnowledgeBase(ROADS), KnowledgeBase(ROADS)
+    kb.insert(rows, relation="road")
+    frame = [{"from": a, "to": b, "km": str(km)} for a, b, km in rows]
+    other.insert({"road": pa.Table.from_pylist(frame)})
+    assert kb.facts("road").to_pylist() == other.facts("road").to_pylist()
+    assert kb.delete([("7", "b", 480.0)], relation="road").deleted
+    with pytest.raises(InvalidInput, match="E203"):
+        kb.insert([("a", "b")], relation="road")

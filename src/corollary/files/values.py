@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.errors import Source
+from corollary.errors import InvalidInput, Source
 from corollary.files import typed
 from corollary.files.cells import read_cell
-from corollary.lang.declarations import ColumnType, of_number, read_value
+from corollary.lang.declarations import ColumnType, Relation, has_type, of_number, read_value
 from corollary.lang.parser import Parser
-from corollary.lang.syntax import XSD, Constant, Literal
+from corollary.lang.syntax import XSD, Atom, Constant, Literal
 from corollary.lang.values import literal_of
 
 Indices = npt.NDArray[np.int64]
@@ -79,6 +79,25 @@ def terms_of_values(
     fits = np.fromiter((term is not None for term in found), bool, len(found))
     numbers = np.where(fits, np.cumsum(fits) - 1, _NULL)
     return [term for term in found if term is not None], numbers
+
+
+def check_types(fact: Atom, declared: Relation | None) -> None:
+    """Refuse a fact with a term of another type than its column.
+
+    >>> from corollary.lang.program import Program
+    >>> program = Program.parse("@relation age(who: string, years: integer) .")
+    >>> check_types(
+    ...     Atom("age", (literal_of(1), literal_of(2))), program.declarations.relations["age"]
+    ... )
+    Traceback (most recent call last):
+    corollary.errors.InvalidInput: E350: expected a string in 'who', found '1'
+      hint: its declaration is @relation age(who: string, years: integer) .
+    """
+    for term, column in zip(fact.constants(), declared.columns if declared else (), strict=False):
+        if not has_type(term, column.type):
+            value = term if isinstance(term, Literal) else str(term)
+            message = expected(column.type, column.name, value)
+            raise InvalidInput("E350", message, f"its declaration is {declared}")
 
 
 def expected(kind: ColumnType, name: str, value: object) -> str:

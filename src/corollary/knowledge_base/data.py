@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from decimal import Decimal
 from fractions import Fraction
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypedDict, Unpack, cast
 
@@ -29,10 +30,12 @@ from corollary.files import typed
 from corollary.files.cells import read_cell
 from corollary.files.named import table_of
 from corollary.files.shapes import MalformedRows, Shape
+from corollary.files.values import check_types, term_of_value
 from corollary.knowledge_base.graphs import check_graph
 from corollary.knowledge_base.imports import ImportMap, Imports
 from corollary.lang.declarations import (
     NO_DECLARATIONS,
+    ColumnType,
     Declarations,
     Relation,
     validate_declarations,
@@ -318,6 +321,7 @@ class DataReader:
                 check_graph(cast("Constant", atom.terms[3]))
             elif atom.relation != TRIPLE:
                 self.check_arity(atom.relation, len(atom.terms))
+                check_types(atom, self._declared(atom.relation))
             if atom.relation in (TRIPLE, QUADS) and not isinstance(atom.terms[1], IRI):
                 text = Printer(self.prefixes).atom(atom)
                 raise InvalidInput("E213", f"the predicate of {text} is not an IRI")
@@ -332,7 +336,7 @@ class DataReader:
         if not isinstance(row, tuple | list):
             raise InvalidInput("E341", f"expected a tuple of terms, found {row!r}")
         if relation is not None:
-            return Atom(relation, tuple(self.term(value, cell=True) for value in row))
+            return Atom(relation, tuple(self._cells(row, relation)))
         if len(row) not in (3, 4):
             raise InvalidInput(
                 "E341",
@@ -344,6 +348,14 @@ class DataReader:
         if not graph or graph[0] is None:
             return Atom(TRIPLE, terms)
         return Atom(QUADS, (*terms, self.graph(graph[0])))
+
+    def _cells(self, row: Sequence[object], relation: str) -> Iterator[Constant]:
+        """Convert a row as one of a data frame; `_atoms` refuses what does not fit."""
+        declared = self._declared(relation)
+        kinds = [column.type for column in declared.columns] if declared else []
+        for value, kind in zip_longest(row, kinds[: len(row)], fillvalue="any"):
+            typed_term = None if kind == "any" else term_of_value(value, cast("ColumnType", kind))
+            yield typed_term or self.term(value, cell=True)
 
     def graph(self, value: object) -> Constant:
         """Convert the name of a graph; a text without brackets is an IRI or a prefixed name."""
