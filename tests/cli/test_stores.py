@@ -252,3 +252,30 @@ def test_the_history_of_an_ontology(run: Run, tmp_path: Path) -> None:
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     assert digest == expected[max(expected)]["rhodf"]["sha256_sorted_nt"]
     assert run("verify", "s", "--json")["right"] is True
+
+
+def test_patches_say_what_they_leave_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A patch has triples only; changes of plain relations would be lost without a word."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.dl").write_text("p(?x) :- q(?x) . q(1) . q(2) .")
+    Path("more.dl").write_text("q(3) .")
+    Path("more.ttl").write_text("<urn:a> <urn:b> <urn:c> .")
+    assert main(["build", "s", "p.dl", "--quiet"]) == 0
+    capsys.readouterr()
+    written = "omitted: {} of plain relations or named graphs, not of triples"
+    update = ["update", "s", "--insert", "more.dl", "more.ttl", "--changes", "c.rdfp"]
+    assert main(update) == 0
+    assert written.format("2 changes are") in capsys.readouterr().err
+    for flags, number in (
+        (["1", "2", "--format", "rdfp"], "1 change is"),  # explicit ones
+        (["1", "2", "--format", "rdfp", "--facts", "all"], "2 changes are"),
+        (["1", "2", "--format", "nt", "--out", "d"], "2 changes are"),
+        (["0", "--format", "rdfp", "--each"], "3 changes are"),
+    ):
+        assert main(["diff", "s", *flags]) == 0
+        assert written.format(number) in capsys.readouterr().err
+    for flags in (["--quiet", "--format", "rdfp"], [], ["--format", "arrow", "--out", "d.arrow"]):
+        assert main(["diff", "s", "1", "2", *flags]) == 0
+        assert "omitted" not in capsys.readouterr().err

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from corollary.cli import arguments
 from corollary.cli.output import print_json
 from corollary.errors import InvalidInput
 from corollary.store import Store
 from corollary.store.layout import FORMATS, WHICH
+
+if TYPE_CHECKING:
+    from corollary.knowledge_base.differences import Differences
+    from corollary.store.commits import Commit
 
 
 def add_arguments(parser: arguments.Parser) -> None:
@@ -72,7 +78,16 @@ def show(options: argparse.Namespace) -> None:
     if options.each:
         if options.format != "rdfp" or options.second is not None or options.out:
             raise InvalidInput("E313", "--each needs --format rdfp, and takes neither V2 nor --out")
-        write_feed(changes_since(store, options.first), sys.stdout, which)
+        omitted = 0
+
+        def counted() -> Iterator[tuple[Commit, Differences]]:
+            nonlocal omitted
+            for commit, found in changes_since(store, options.first):
+                omitted += found.omitted("rdfp", which)
+                yield commit, found
+
+        write_feed(counted(), sys.stdout, which)
+        note_omitted(omitted, quiet=options.quiet)
         return
     second = store.latest() if options.second is None else options.second
     found = diff(store, options.first, second)
@@ -86,7 +101,7 @@ def show(options: argparse.Namespace) -> None:
         report["deleted"] = report["deleted_explicit"] + report["deleted_derived"]
         print_json(report)
     elif options.out:
-        return
+        pass
     elif options.format == "text":
         lines = [*found.lines(which, trivial=options.trivial)]
         sys.stdout.writelines(f"{line}\n" for line in lines)
@@ -97,6 +112,16 @@ def show(options: argparse.Namespace) -> None:
             )
     else:
         found.print(sys.stdout, options.format, which)
+    if options.out or not options.json:
+        note_omitted(found.omitted(options.format, which), quiet=options.quiet)
+
+
+def note_omitted(number: int, *, quiet: bool) -> None:
+    """Say on stderr how many changes a format left out."""
+    if number and not quiet:
+        many = "change is" if number == 1 else "changes are"
+        text = f"omitted: {number:,} {many} of plain relations or named graphs, not of triples"
+        print(text, file=sys.stderr)
 
 
 def _show_schema(options: argparse.Namespace, second: int) -> None:

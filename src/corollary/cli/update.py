@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.cli import arguments
+from corollary.cli.diff import note_omitted
 from corollary.cli.loading import open_store, read_options
 from corollary.cli.output import print_report, print_skipped
 from corollary.cli.progress import Clock, Progress, Steps
@@ -175,7 +176,9 @@ def _show_changes(
         return {}
     found = differences()
     if options.changes != "-":
-        found.write(options.changes, _SUFFIXES.get(Path(options.changes).suffix, "text"), "all")
+        format_ = _SUFFIXES.get(Path(options.changes).suffix, "text")
+        found.write(options.changes, format_, "all")
+        note_omitted(found.omitted(format_, "all"), quiet=options.quiet)
     elif options.json:
         return {"changes": list(found.lines("all"))}
     else:

@@ -197,6 +197,13 @@ class Differences:
             deleted, new = (pc.and_(mask, pc.invert(explicit)) for mask in (deleted, new))
         return self._statements(rows.filter(deleted)), self._statements(rows.filter(new))
 
+    def omitted(self, format_: str, which: str) -> int:
+        """The number of changes that a format leaves out: RDF has triples only."""
+        if format_ not in ("nt", "rdfp"):
+            return 0
+        rows = self._rows if format_ == "nt" else self._which(which)
+        return pc.sum(pc.not_equal(rows["relation"], TRIPLES)).as_py() or 0
+
     def write(self, path: str | Path, format_: str, which: str) -> None:
         """Write a file, or for `nt` a folder of four files; each file is replaced atomically."""
         path = Path(path)
