@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from benchmarks.plots import Plot
@@ -98,15 +99,11 @@ def _steps(folder: Path, scale: int, timeout: float, log: Log) -> Iterator[Row]:
         file.unlink()  # the disk is for the store now
     store = str(folder / "store")
     for case, query in QUERIES.items():
-        yield from log.once(
-            case, lambda case=case, query=query: _asked(store, case, query, timeout)
-        )  # type: ignore[misc]
+        yield from log.once(case, partial(_asked, store, case, query, timeout))
     for number in (1, 100):
         facts = built[-1]["facts"]
-        yield from log.once(
-            f"update {number}",
-            lambda number=number, facts=facts: _updated(folder, number, facts, timeout, log),  # type: ignore[misc]
-        )
+        update = partial(_updated, folder, number, facts, timeout, log)
+        yield from log.once(f"update {number}", update)
 
 
 def _generated(folder: Path, scale: int) -> list[Row]:

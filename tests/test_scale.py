@@ -11,8 +11,12 @@ import pytest
 from benchmarks import scale
 from benchmarks.report import Options, Row
 
-BUILT = {"facts": 9, "explicit": 5, "seconds": {"read": 1, "materialize": 1, "commit": 1}}
-ANSWER = {"results": {"bindings": [{}]}}
+BUILT: dict[str, Any] = {
+    "facts": 9,
+    "explicit": 5,
+    "seconds": {"read": 1, "materialize": 1, "commit": 1},
+}
+ANSWER: dict[str, Any] = {"results": {"bindings": [{}]}}
 
 
 class Commands:
