@@ -395,5 +395,7 @@ def test_rows_of_declared_relations_are_read_as_data_frames_are() -> None:
     other.insert({"road": pa.Table.from_pylist(frame)})
     assert kb.facts("road").to_pylist() == other.facts("road").to_pylist()
     assert kb.delete([("7", "b", 480.0)], relation="road").deleted
-    with pytest.raises(InvalidInput, match="E203"):
+    with pytest.raises(InvalidInput, match="E203: 'road' has 3 arguments in the knowledge base"):
         kb.insert([("a", "b")], relation="road")
+    with pytest.raises(InvalidInput, match="E203: 'day' has 1 argument in the knowledge base"):
+        kb.insert([("2020-01-01", "b")], relation="day")
