@@ -387,6 +387,21 @@ def test_files_of_facts_are_checked_with_the_declarations_of_the_store(tmp_path:
     assert "E350: expected a decimal in 'km', found 'far'" in done.stderr
 
 
+def test_scripts_use_the_prefixes_of_a_program_without_rules(tmp_path: Path) -> None:
+    (tmp_path / "prefixes.dl").write_text("@prefix ex: <urn:x:> . @relation p(a: any) .")
+    (tmp_path / "s.updates").write_text("insert p(ex:a) ; commit ;")
+    done = call("apply", tmp_path / "prefixes.dl", "--updates", tmp_path / "s.updates", "--quiet")
+    assert (done.returncode, done.stdout) == (0, "commit 1\n+ p(ex:a)\n"), done.stderr
+
+
+def test_scripts_are_checked_with_the_declarations_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "roads.dl").write_text(ROADS)
+    (tmp_path / "wrong.updates").write_text("insert road(a, b, 5), road(a, b, far) ; commit ;")
+    done = call("apply", tmp_path / "roads.dl", "--updates", tmp_path / "wrong.updates")
+    assert done.returncode == 2
+    assert "wrong.updates:1:23: E231: 'far' is no decimal, the type of 'km'" in done.stderr
+
+
 def test_rows_of_declared_relations_are_read_as_data_frames_are() -> None:
     rows = [("7", "b", 480), ("a", '"b"', "3.50"), ("c", "d", Decimal("1.0"))]
     kb, other = KnowledgeBase(ROADS), KnowledgeBase(ROADS)

@@ -176,7 +176,7 @@ def _best_of_group(reasoner: Reasoner[Facts], fact: Atom) -> Atom | None:
         order = "<=" if bind.extremum == "MIN" else ">="
         condition = Operation(order, (_VALUE, cast("Constant", fact.terms[place])))
         for other in decode(reasoner.match(group), reasoner.engine.dictionary):
-            if truth_of(condition, {_VALUE: other.terms[place]}):
+            if truth_of(condition, {_VALUE: cast("Constant", other.terms[place])}):
                 return other
     return None
 
