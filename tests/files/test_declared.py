@@ -163,25 +163,6 @@ def test_a_result_of_another_type_is_an_error() -> None:
     assert kb.facts("n", native=False).column("x").to_pylist() == ["1", "two"]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "facts", "jsonl", "csv.gz", "parquet", "arrow"])
-def test_a_result_of_another_type_is_not_written(tmp_path: Path, suffix: str) -> None:
-    """Whatever the format: the file could not be read back as the columns that are declared."""
-    (tmp_path / "rules.dl").write_text(
-        f'@output node "node.{suffix}" . @output half "half.{suffix}" .'
-        "@relation half(x: integer, y: integer) . @relation node(x: iri) ."
-        "half(?x, ?y) :- n(?x), BIND(?x / 2 AS ?y) . n(1) . n(4) ."
-        'node(<urn:a>) . node(?b) :- n(?x), BIND(SKOLEM("b", ?x) AS ?b) .'
-    )
-    done = call("run", str(tmp_path / "rules.dl"))
-    assert done.returncode == 2
-    assert "E352: 'half' holds 0.5 in 'y', which is declared as integer" in done.stderr
-    assert not (tmp_path / f"half.{suffix}").exists()
-    rules = (tmp_path / "rules.dl").read_text().replace("y: integer", "y: decimal")
-    (tmp_path / "rules.dl").write_text(rules)
-    assert call("run", str(tmp_path / "rules.dl")).returncode == 0
-    assert (tmp_path / f"half.{suffix}").exists()
-
-
 def test_stores_keep_declarations(tmp_path: Path) -> None:
     kb = KnowledgeBase(PATHS)
     kb.save(tmp_path / "store")
@@ -406,6 +387,21 @@ def test_files_of_facts_are_checked_with_the_declarations_of_the_store(tmp_path:
     assert "E350: expected a decimal in 'km', found 'far'" in done.stderr
 
 
+def test_scripts_use_the_prefixes_of_a_program_without_rules(tmp_path: Path) -> None:
+    (tmp_path / "prefixes.dl").write_text("@prefix ex: <urn:x:> . @relation p(a: any) .")
+    (tmp_path / "s.updates").write_text("insert p(ex:a) ; commit ;")
+    done = call("apply", tmp_path / "prefixes.dl", "--updates", tmp_path / "s.updates", "--quiet")
+    assert (done.returncode, done.stdout) == (0, "commit 1\n+ p(ex:a)\n"), done.stderr
+
+
+def test_scripts_are_checked_with_the_declarations_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "roads.dl").write_text(ROADS)
+    (tmp_path / "wrong.updates").write_text("insert road(a, b, 5), road(a, b, far) ; commit ;")
+    done = call("apply", tmp_path / "roads.dl", "--updates", tmp_path / "wrong.updates")
+    assert done.returncode == 2
+    assert "wrong.updates:1:23: E231: 'far' is no decimal, the type of 'km'" in done.stderr
+
+
 def test_rows_of_declared_relations_are_read_as_data_frames_are() -> None:
     rows = [("7", "b", 480), ("a", '"b"', "3.50"), ("c", "d", Decimal("1.0"))]
     kb, other = KnowledgeBase(ROADS), KnowledgeBase(ROADS)
@@ -414,5 +410,7 @@ def test_rows_of_declared_relations_are_read_as_data_frames_are() -> None:
     other.insert({"road": pa.Table.from_pylist(frame)})
     assert kb.facts("road").to_pylist() == other.facts("road").to_pylist()
     assert kb.delete([("7", "b", 480.0)], relation="road").deleted
-    with pytest.raises(InvalidInput, match="E203"):
+    with pytest.raises(InvalidInput, match="E203: 'road' has 3 arguments in the knowledge base"):
         kb.insert([("a", "b")], relation="road")
+    with pytest.raises(InvalidInput, match="E203: 'day' has 1 argument in the knowledge base"):
+        kb.insert([("2020-01-01", "b")], relation="day")

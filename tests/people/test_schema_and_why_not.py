@@ -145,3 +145,29 @@ def test_why_not_with_computed_values() -> None:
     )
     assert '✗ price("a", ?p)' in str(kb.why_not("total(a, 7)"))
     assert "no rule could derive it" in str(kb.why_not("total(b, 140)"))
+
+
+@pytest.mark.parametrize(
+    ("fact", "kept"),
+    [
+        ("least(a, 5)", 'least("a", 4)'),
+        ("least(a, 4.0)", 'least("a", 4)'),  # of equal values, one form is kept
+        ("greatest(a, 4)", 'greatest("a", 5)'),
+        ("[<urn:i>, <urn:p>, 7]", "[<urn:i>, <urn:p>, 3]"),
+        ("least(a, 3)", None),  # it would be better, if anything derived it
+        ("least(b, 5)", None),
+        ("least(a, z)", None),
+    ],
+)
+def test_what_is_not_the_best_of_its_group(fact: str, kept: str | None) -> None:
+    kb = KnowledgeBase("""
+        least(?x, MIN(?k)) :- w(?x, ?k) . greatest(?x, MAX(?k)) :- w(?x, ?k) .
+        [?x, <urn:p>, MIN(?k)] :- w(?x, ?k) . w(a, 5) . w(a, 4) . w(a, 4.0) . w(<urn:i>, 3) .
+    """)
+    found = kb.why_not(fact)
+    assert found.to_json().get("instead") == kept
+    if kept is None:
+        assert "it would follow" in str(found)
+    else:
+        assert str(found).endswith(f"is not a fact, because {kept} is the best of its group")
+        assert not found.ways

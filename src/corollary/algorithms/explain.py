@@ -83,7 +83,8 @@ def explain(
         raise InvalidInput(
             "E340",
             f"{Printer(program.prefixes).atom(fact)} is not in the materialization",
-            "it is neither explicit nor derived; kb.why_not, or --why-not, shows what is missing",
+            "it is neither explicit nor derived; kb.why_not, or 'corollary explain' with --why-not,"
+            " shows what is missing",
         )
     [(predicate, rows)] = goal.items()
     search = _Search(strata, facts, explicit, engine, budget)

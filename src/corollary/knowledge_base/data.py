@@ -226,7 +226,8 @@ class DataReader:
         if known != arity:
             raise InvalidInput(
                 "E203",
-                f"'{relation}' has {known} arguments in the knowledge base, but {arity} here",
+                f"'{relation}' has {known} argument{'s' * (known != 1)} in the knowledge base,"
+                f" but {arity} here",
                 "a relation keeps its number of arguments",
             )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from corollary.algorithms.reasoner import Reasoner
 from corollary.core.calls import truth_of
@@ -43,6 +43,8 @@ _DEPTH = 8  # nested auxiliary relations
 _INNER = 2  # ways of an auxiliary premise that are tried
 _WAYS = 10
 _SCHEMA = (RDF, "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#")
+
+_VALUE = Variable("value")  # of a group
 
 Substitution = Mapping[Variable, Constant]
 Literal = Atom | Negation
@@ -86,9 +88,13 @@ class WhyNot:
     fact: Atom
     ways: tuple[Way, ...]
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    instead: Atom | None = None  # the fact that MIN or MAX keeps in its group
 
     def __str__(self) -> str:
         text = Printer(self.prefixes).atom(self.fact)
+        if self.instead is not None:
+            kept = Printer(self.prefixes).atom(self.instead)
+            return f"{text} is not a fact, because {kept} is the best of its group"
         if not self.ways:
             return f"{text} is not a fact, and no rule could derive it"
         lines = [f"{text} is not a fact; it would follow"]
@@ -117,11 +123,12 @@ class WhyNot:
         return self.to_svg() if self.ways else html_text(str(self))
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to a dictionary: `fact` and `ways`."""
+        """Convert to a dictionary: `fact` and `ways`, and for MIN and MAX, `instead`."""
+        printer = Printer(self.prefixes)
         return {
-            "fact": Printer(self.prefixes).atom(self.fact),
+            "fact": printer.atom(self.fact),
             "ways": [way.to_json() for way in self.ways],
-        }
+        } | ({"instead": printer.atom(self.instead)} if self.instead is not None else {})
 
 
 def _ways(count: int) -> str:
@@ -146,6 +153,8 @@ def why_not(state: KnowledgeState, fact: Atom, limit: int = _WAYS) -> WhyNot:
     if state.reasoner.count(fact):
         text = Printer(prefixes).atom(fact)
         raise InvalidInput("E360", f"{text} is a fact", "kb.explain proves it, without --why-not")
+    if (instead := _best_of_group(state.reasoner, fact)) is not None:
+        return WhyNot(fact, (), prefixes, instead)
     search = _Search(state.reasoner, state.reasoner.program.rules)
     found = [way for way in search.ways(fact, _DEPTH) if way.missing]
     by_rule: dict[Rule, Way] = {}
@@ -154,6 +163,22 @@ def why_not(state: KnowledgeState, fact: Atom, limit: int = _WAYS) -> WhyNot:
     nearest = [*by_rule.values()][:limit]
     ways = (Way(way.rule, way.holds, way.missing, prefixes) for way in nearest)
     return WhyNot(fact, tuple(ways), prefixes)
+
+
+def _best_of_group(reasoner: Reasoner[Facts], fact: Atom) -> Atom | None:
+    """The fact of the same group that MIN or MAX keeps, if it is as good or better."""
+    for rule in reasoner.program.rules:
+        bind = rule.extremum
+        if bind is None or _unified(rule.head, fact) is None:
+            continue
+        place = rule.head.terms.index(bind.variable)
+        group = Atom(fact.relation, (*fact.terms[:place], _VALUE, *fact.terms[place + 1 :]))
+        order = "<=" if bind.extremum == "MIN" else ">="
+        condition = Operation(order, (_VALUE, cast("Constant", fact.terms[place])))
+        for other in decode(reasoner.match(group), reasoner.engine.dictionary):
+            if truth_of(condition, {_VALUE: cast("Constant", other.terms[place])}):
+                return other
+    return None
 
 
 def _distance(way: Way) -> tuple[int, bool, int, int, int]:

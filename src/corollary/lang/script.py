@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from corollary.errors import Diagnostic, InvalidProgram, Source
+from corollary.lang.declarations import validate_declarations
 from corollary.lang.parser import Mistake, Parser
 from corollary.lang.printer import Printer
 from corollary.lang.program import Program
@@ -40,16 +41,20 @@ def parse_script(text: str | Source, program: Program | None = None) -> tuple[Sc
     corollary.errors.InvalidProgram: <text>:1:1: E310: this change is not committed...
     """
     source = text if isinstance(text, Source) else Source("<text>", text)
-    program = program or Program()
+    program = Program() if program is None else program  # one without rules is empty
     parser = _ScriptParser(source, dict(program.prefixes))
     commits = tuple(parser.commits())
     rules = [rule for commit in commits for rule in (*commit.added, *commit.removed)]
     facts = [fact for commit in commits for fact in (*commit.inserted, *commit.deleted)]
     known = [*program.rules, *(Rule(fact, (), None, fact.span) for fact in program.facts)]
     written = [*rules, *(Rule(fact, (), None, fact.span) for fact in facts)]
+    declared = [*program.declarations.relations.values()]
     problems = parser.problems + [
         problem
-        for problem in validate([*known, *written], Printer(parser.prefixes), whole=False)
+        for problem in (
+            *validate([*known, *written], Printer(parser.prefixes), whole=False),
+            *validate_declarations(declared, written),
+        )
         if problem.span.source is source
     ]
     if problems:

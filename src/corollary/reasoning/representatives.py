@@ -237,7 +237,7 @@ class RepresentativeReasoner(RewritingReasoner[F, Reasoner[F]]):
         }
         for one in self._inner.inconsistencies(examples=examples):
             rule = originals.get(one.rule, one.rule)
-            names = {v for part in rule.body for v in part.variables()}
+            names = {v for atom, _ in rule.atoms() for v in atom.variables()}
             ways = tuple(
                 Violation(rule, {v: term for v, term in way.substitution.items() if v in names})
                 for way in one.examples
