@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +58,42 @@ def test_help_imports_no_library(command: str) -> None:
     assert status == 0
     assert f"cli.{command}" in own_modules(modules)
     assert not modules & LIBRARIES
+
+
+def test_a_query_of_a_store_imports_no_reasoner(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    program = (
+        "path(?x, ?z) :- path(?x, ?y), path(?y, ?z) . [?x, a, ?d] :- [?x, a, ?c], path(?c, ?d) ."
+    )
+    corollary.KnowledgeBase(f"{program} [<x>, a, <c>] . path(<c>, <d>) .").save(store)
+    status, modules, _ = probe(CALL, "query", store, "SELECT ?c { <x> a ?c }")
+    assert status == 0
+    assert "query.engine" in own_modules(modules)
+    assert not own_modules(modules) & {
+        "algorithms.maintain",
+        "algorithms.explain",
+        "algorithms.strata",
+        "engines.columnar.closure_diff",
+        "engines.columnar.linear_closure",
+        "engines.tuples",
+        "lang.srl",
+        "reasoning.adaptive",
+    }
+    assert "numba" not in modules
+
+
+def test_a_command_collects_garbage_rarely_in_its_own_process_only() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert gc.get_threshold() == before
+    statement = (
+        "import gc, sys; sys.argv = ['corollary', '--version']; from corollary.cli.main import main"
+        "\nhow = gc.get_threshold()"
+        "\ntry: main()\nexcept SystemExit: pass"
+        "\nsys.exit(gc.get_threshold() <= how)"
+    )
+    assert probe(statement)[0] == 0
 
 
 def test_imports_public_names_on_first_access() -> None:

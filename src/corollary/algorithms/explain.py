@@ -45,7 +45,7 @@ from corollary.algorithms.tuning import tuning
 from corollary.core.compile import TRIPLES, CompiledRule, Pattern, constant_id
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F
-from corollary.core.proof import Proof
+from corollary.core.proof import SEARCH_BUDGET, Proof
 from corollary.core.statistics import Statistics
 from corollary.core.tables import body_tables, encode, is_known, joined
 from corollary.errors import InvalidInput, OperationFailed
@@ -54,7 +54,6 @@ from corollary.lang.program import Program
 from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import TRIPLE, TYPE, Atom, Variable
 
-BUDGET = 100_000  # instances that a search considers before it falls back
 _WIDE_RING_COST = 256  # instances charged per head of a wide ring, as even few may be slow to find
 _LINEAR_BUDGETS = 10  # the budget of a linear search, in budgets
 
@@ -67,7 +66,7 @@ def explain(
     explicit: F,
     engine: Engine[F],
     *,
-    budget: int = BUDGET,
+    budget: int = SEARCH_BUDGET,
 ) -> Proof:
     """Return a proof of least height of a fact of the materialization `facts`.
 

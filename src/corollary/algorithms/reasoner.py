@@ -4,6 +4,8 @@
 class. It implements what follows from a program, its explicit facts and all facts: matching,
 counting, proofs, contradictions, and the frame of an update: rollback on failure, hidden facts left
 out of the result, the exact diff of the rules. `Options` are those of all reasoners.
+
+What few functions need is imported by them: a query over a store needs no reasoner's algorithms.
 """
 
 from __future__ import annotations
@@ -14,15 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from corollary.algorithms.aggregates import is_internal
-from corollary.algorithms.constraints import Inconsistency, inconsistencies
-from corollary.algorithms.explain import BUDGET, explain
-from corollary.algorithms.seminaive import OnProgress
-from corollary.algorithms.strata import CompiledStrata
 from corollary.core.changes import Changes
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Engine, F
 from corollary.core.match import match_facts
-from corollary.core.proof import Proof
+from corollary.core.proof import SEARCH_BUDGET, Proof
 from corollary.core.statistics import Statistics
 from corollary.errors import InvalidInput, OperationFailed
 from corollary.lang.program import Program
@@ -30,7 +28,10 @@ from corollary.lang.stratify import Predicate
 from corollary.lang.syntax import Atom
 
 if TYPE_CHECKING:
+    from corollary.algorithms.constraints import Inconsistency
     from corollary.algorithms.hybrid_tree import Tree
+    from corollary.algorithms.seminaive import OnProgress
+    from corollary.algorithms.strata import CompiledStrata
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,10 @@ class Reasoner(ABC, Generic[F]):
         """Count the facts, or those that match a pattern."""
         return len(self.facts if pattern is None else self.match(pattern))
 
-    def explain(self, fact: Atom, *, budget: int = BUDGET) -> Proof:
+    def explain(self, fact: Atom, *, budget: int = SEARCH_BUDGET) -> Proof:
         """Return a smallest proof of a fact by the rules of Π, within `budget` rule instances."""
+        from corollary.algorithms.explain import explain
+
         return explain(
             fact,
             self.program,
@@ -184,6 +187,8 @@ class Reasoner(ABC, Generic[F]):
     @property
     def _strata(self) -> CompiledStrata:
         """The compiled strata of Π, kept until Π changes."""
+        from corollary.algorithms.strata import CompiledStrata
+
         known = self._strata_of_program
         if known is None or known[0] is not self.program:
             known = self.program, CompiledStrata(self.program.rules, self.engine.dictionary)
@@ -200,6 +205,8 @@ class Reasoner(ABC, Generic[F]):
 
     def inconsistencies(self, *, examples: int | None = 3) -> Iterator[Inconsistency]:
         """Return the constraints that the facts contradict."""
+        from corollary.algorithms.constraints import inconsistencies
+
         return inconsistencies(self.program, self.all_facts, self.engine, examples=examples)
 
     @abstractmethod

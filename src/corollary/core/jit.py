@@ -90,6 +90,11 @@ class Kernel:
             function.__code__, _python_names(function.__globals__), function.__name__
         )
 
+    def interpret(self, *arguments: Any) -> Any:
+        """Run the loop as Python, whatever the size of its arrays."""
+        with np.errstate(over="ignore"):
+            return _python_value(self.interpreted(*arguments))
+
     @property
     def _numba_type_(self) -> Any:
         """The type of this object in compiled loops that call it."""
@@ -98,8 +103,7 @@ class Kernel:
     def _choose(self, *arguments: Any) -> Any:
         elements = _elements(arguments)
         if charge(elements * elements >> 6 if self._quadratic else elements):
-            with np.errstate(over="ignore"):
-                return _python_value(self.interpreted(*arguments))
+            return self.interpret(*arguments)
         self._call = self.dispatcher
         return self._call(*arguments)
 
@@ -131,13 +135,21 @@ def stop_interpreting() -> None:
 def for_work(function: Function, elements: int) -> Function:
     """A loop whose arguments do not show its work; the caller states the number of elements.
 
+    Such loops work at addresses, or read a few elements of large arrays.
+
     >>> @compiled
     ... def half(number):
     ...     return number // 2
     >>> for_work(half, 3)(6)
     3
     """
-    return function if charge(elements) else cast(Function, cast(Any, function).dispatcher)
+    kernel = cast(Any, function)
+    return cast(Function, kernel.interpret if charge(elements) else kernel.dispatcher)
+
+
+def is_interpreted(function: Callable[..., Any]) -> bool:
+    """Whether `for_work` has chosen to interpret a loop."""
+    return isinstance(getattr(function, "__self__", None), Kernel)
 
 
 _BUDGET = 1 << 18  # elements: some 0.2 s, while loading numba and the kernels takes 0.5 s

@@ -12,6 +12,8 @@ from corollary.core.html import TreeRow, svg_tree
 from corollary.lang.printer import Printer, quote
 from corollary.lang.syntax import Aggregate, Atom, Negation, Rule, Term
 
+SEARCH_BUDGET = 100_000  # rule instances that the search for a proof considers before it falls back
+
 
 @dataclass(frozen=True, eq=False)
 class Proof:

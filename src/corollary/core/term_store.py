@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from corollary.core import hashing, interning
 from corollary.core.hashing import SLACK, Bytes, Hashes, Ids, Places, Slots
+from corollary.core.jit import for_work
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +95,9 @@ class TermStore:
             new = min(len(spans.starts), limit - self._count)
             self._reserve(new, int(np.sum(spans.ends - spans.starts)))
         ids = np.empty(len(spans.starts), np.uint32)
-        self._count = hashing.encode_spans(
+        # The arrays of the store may be large while only a few of their elements are read.
+        encode_spans = for_work(hashing.encode_spans, len(spans.data) + len(spans.starts))
+        self._count = encode_spans(
             *spans, hashes, limit, self._slots, self._texts, self._offsets, self._count, ids
         )
         return ids

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from corollary.algorithms.reasoner import Reasoner
-from corollary.algorithms.seminaive import OnProgress
 from corollary.core.dictionary import Dictionary
 from corollary.core.engine import Engine, F, Facts
 from corollary.core.public import Guard
@@ -27,6 +26,7 @@ from corollary.reasoning.choose import choose_reasoner
 from corollary.reasoning.stored import StoredReasoner
 
 if TYPE_CHECKING:
+    from corollary.algorithms.seminaive import OnProgress
     from corollary.knowledge_base.data import DataReader
     from corollary.knowledge_base.persistence import StoreHandle
     from corollary.knowledge_base.queries import Queries

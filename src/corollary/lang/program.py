@@ -14,7 +14,6 @@ from corollary.errors import InvalidInput, InvalidProgram, Source, require_type
 from corollary.lang.declarations import NO_DECLARATIONS, Declarations, validate_declarations
 from corollary.lang.parser import Parser
 from corollary.lang.printer import Printer
-from corollary.lang.srl import SrlParser
 from corollary.lang.stratify import Stratum, stratify
 from corollary.lang.syntax import TRIPLE, Atom, Rule
 from corollary.lang.validate import validate
@@ -106,6 +105,8 @@ class Program:
     @classmethod
     def _parse_srl(cls, source: Source, path: Path | None, loaded: set[Path]) -> Program:
         """Parse a document of the SHACL Rules language, with the files that it imports."""
+        from corollary.lang.srl import SrlParser  # few programs are written in this language
+
         parser = SrlParser(source)
         if path is not None:
             parser.base = path.resolve().as_uri()

@@ -15,17 +15,16 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from corollary.algorithms.constraints import Inconsistency
-from corollary.algorithms.explain import BUDGET
 from corollary.algorithms.reasoner import Options, Reasoner
 from corollary.core.changes import Changes, composed
 from corollary.core.dictionary import Ids
 from corollary.core.engine import Engine, F
-from corollary.core.proof import Proof
+from corollary.core.proof import SEARCH_BUDGET, Proof
 from corollary.lang.program import Program
 from corollary.lang.syntax import Atom
 
 if TYPE_CHECKING:
+    from corollary.algorithms.constraints import Inconsistency
     from corollary.algorithms.hybrid_tree import Tree
 
 Inner = TypeVar("Inner", bound="Reasoner[Any]")
@@ -93,7 +92,7 @@ class TransparentReasoner(DelegatingReasoner[F, Reasoner[F]]):
         """Return the proof tree by which a hybrid reasoner answers a pattern."""
         return self._inner.query_plan(pattern)
 
-    def explain(self, fact: Atom, *, budget: int = BUDGET) -> Proof:
+    def explain(self, fact: Atom, *, budget: int = SEARCH_BUDGET) -> Proof:
         """Return a smallest proof of a fact."""
         return self._inner.explain(fact, budget=budget)
 

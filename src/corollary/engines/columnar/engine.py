@@ -3,11 +3,14 @@
 Most rules of an ontology copy, transpose or project one atom; these pass on whole runs with their
 indexes, without any work per fact. Compositions of two binary atoms are computed subject by subject
 with marks. All other bodies go through the join pipeline.
+
+The algorithms on graphs are imported when a rule needs them: a query over a store needs none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +20,6 @@ from corollary.core.delta import Operand
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import Derived, Difference, OnRound, Support
 from corollary.core.notices import note
-from corollary.engines.columnar import bit_matrix, closure_diff, components, linear_closure
 from corollary.engines.columnar.bindings import JoinAtom
 from corollary.engines.columnar.budget import Budget
 from corollary.engines.columnar.collector import HeadCollector
@@ -51,6 +53,9 @@ from corollary.engines.columnar.small_join import small_join_into
 from corollary.engines.columnar.tuning import tuning
 from corollary.engines.columnar.workers import Workers, with_workers
 from corollary.lang.stratify import Predicate
+
+if TYPE_CHECKING:
+    from corollary.engines.columnar.closure_diff import LinearClosure, PairChanges
 
 
 class ColumnarEngine:
@@ -230,6 +235,8 @@ class ColumnarEngine:
         while len(delta):
             full = appended(old, delta)
             if compositions and heads.issuperset(delta.relations):
+                from corollary.engines.columnar import bit_matrix, linear_closure
+
                 on_later_round = _offset(rounds, len(result), on_round)
                 for finish in (linear_closure.finish, bit_matrix.finish):
                     closure = finish(compositions, old, delta, self.workers, on_later_round)
@@ -310,9 +317,11 @@ class ColumnarEngine:
             else (shape.right, shape.right_transposed)
         )
 
-        def parts(facts: ColumnarFacts) -> closure_diff.LinearClosure:
+        from corollary.engines.columnar.closure_diff import closure_changes, closure_of
+
+        def parts(facts: ColumnarFacts) -> LinearClosure:
             base, edges = (facts.relations.get(p) or Relation(2) for p in (head, edge))
-            return closure_diff.closure_of(base, edges, transposed)
+            return closure_of(base, edges, transposed)
 
         states = [parts(before), parts(after), parts(changed)]
         # If the base pairs are the edges, both directions give the same closure.
@@ -321,9 +330,7 @@ class ColumnarEngine:
         if backwards:
             states, pairs = [state.transposed() for state in states], transpose(pairs)
         old, new, other = states
-        changes = closure_diff.closure_changes(
-            old, new, other, pairs, self.workers, self.space.budget
-        )
+        changes = closure_changes(old, new, other, pairs, self.workers, self.space.budget)
         return self._difference(head, changes, backwards)
 
     @with_workers
@@ -338,17 +345,21 @@ class ColumnarEngine:
         known: ColumnarFacts,
     ) -> Difference[ColumnarFacts]:
         """Maintain connected components incrementally: the pairs gained and lost."""
+        from corollary.engines.columnar.components import component_changes
+
         old, new, other = (f.relations.get(edge) or Relation(2) for f in (before, after, changed))
         pairs = known.relations.get(pair) or Relation(2)
-        changes = components.component_changes(old, new, other, pairs, self.space.budget)
+        changes = component_changes(old, new, other, pairs, self.space.budget)
         return self._difference(pair, changes, False)
 
     def components(self, edge: Predicate, least: Predicate, facts: ColumnarFacts) -> ColumnarFacts:
         """Pair each node with the least node of its connected component."""
-        return self.facts({least: components.least(facts.relations.get(edge) or Relation(2))})
+        from corollary.engines.columnar.components import least as least_nodes
+
+        return self.facts({least: least_nodes(facts.relations.get(edge) or Relation(2))})
 
     def _difference(
-        self, head: Predicate, changes: closure_diff.PairChanges, backwards: bool
+        self, head: Predicate, changes: PairChanges, backwards: bool
     ) -> Difference[ColumnarFacts]:
         def facts(keys: Keys) -> ColumnarFacts:
             relation = Relation.of(2, keys)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.dictionary import Dictionary, Ids
-from corollary.core.jit import for_work
+from corollary.core.jit import for_work, is_interpreted
 from corollary.engines.tuples import kernel, tables
 from corollary.engines.tuples import layout as at
 from corollary.engines.tuples.limits import DeletionLimits, DeletionTooExpensive
@@ -373,7 +373,7 @@ class TupleIndex:
         while True:
             steps = tuning.tuple_slice_steps
             run = for_work(kernel.run, _STEP_WORK * min(steps, _INTERPRETED_STEPS))
-            if run is kernel.run:
+            if is_interpreted(run):
                 steps = min(steps, _INTERPRETED_STEPS)
             slice_end = self.work + steps
             control[at.WORK_LIMIT] = slice_end if stop is None else min(stop, slice_end)
