@@ -257,13 +257,6 @@ class Differences:
         is_written = pc.is_in(rows["relation"], pa.array(written, pa.string()))
         return pc.sum(pc.invert(is_written)).as_py() or 0
 
-    def omitted(self, format_: str, which: str) -> int:
-        """The number of changes that a format leaves out: RDF has triples only."""
-        if format_ not in ("nt", "rdfp"):
-            return 0
-        rows = self._rows if format_ == "nt" else self._which(which)
-        return pc.sum(pc.not_equal(rows["relation"], TRIPLES)).as_py() or 0
-
     def write(self, path: str | Path, format_: str, which: str) -> None:
         """Write a file, or for `nt` a folder of four files; each file is replaced atomically."""
         path = Path(path)
