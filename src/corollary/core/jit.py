@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import hashlib
 import os
 import shutil
 import stat
@@ -25,7 +26,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -226,7 +227,9 @@ def _numba() -> Any:
 def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
     numba = _numba()
     try:
-        return numba.njit(cache=True, **options)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
+        dispatcher._cache._cache_file._source_stamp = _fingerprint(function)
+        return dispatcher
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
@@ -237,6 +240,56 @@ def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
         return _dispatcher(function, **options)
     _kept_in = None
     return numba.njit(**options)(function)
+
+
+def _fingerprint(function: Callable[..., Any]) -> str:
+    """A hash of everything that is compiled into a loop: its code, and what that refers to.
+
+    Numba only asks whether the file of a cached loop has changed. But other modules define
+    constants of the loop, and the loops that it calls.
+
+    >>> limit = 3
+    >>> def is_small(number):
+    ...     return number < limit
+    >>> before = _fingerprint(is_small)
+    >>> limit = 4
+    >>> _fingerprint(is_small) == before
+    False
+    """
+    described: dict[int, str] = {}
+    pending = [function]
+    while pending:
+        function = pending.pop()
+        if id(function) in described:
+            continue
+        parts, names = _code_parts(function.__code__)
+        described[id(function)] = ""
+        for name in names:
+            value = function.__globals__.get(name)
+            if isinstance(value, ModuleType):
+                members = [vars(value).get(member) for member in names]
+            else:
+                members = [value]
+            for member in members:
+                member = getattr(member, "py_func", member)
+                if isinstance(member, FunctionType):
+                    pending.append(member)
+                elif isinstance(member, int | float | str | tuple | np.generic):
+                    parts.append(f"{name} {member!r}")
+        described[id(function)] = " ".join(parts)
+    return hashlib.sha256("\n".join(described.values()).encode()).hexdigest()
+
+
+def _code_parts(code: CodeType) -> tuple[list[str], list[str]]:
+    """The instructions and constants of a function, and the names that it refers to."""
+    parts, names = [code.co_code.hex()], [*code.co_names]
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner, more = _code_parts(constant)
+            parts, names = parts + inner, names + more
+        else:
+            parts.append(repr(constant))
+    return parts, names
 
 
 _kept_in: str | None = ""  # the cache instead of the usual one; None without any
