@@ -94,7 +94,9 @@ class Kinds:
         Clears `valid` for other terms, and sets `decimal` for decimals.
         """
         self.kinds(ids, dictionary)
-        scale = max(0, int(self._scales[ids].max(initial=0)))
+        scale = int(self._scales.max(initial=0))  # of all terms
+        if scale > 0:
+            scale = max(0, int(self._scales[ids].max(initial=0)))
         values = np.empty(len(ids), np.int64)
         loop = for_work(interning.scaled_numbers, len(ids))
         most = loop(ids, self._numbers, self._scales, scale, values, valid, decimal)
