@@ -1,4 +1,7 @@
-"""Compiled lookups for an atom of a rule: a fact, or a group of an index."""
+"""Compiled lookups for an atom of a rule: a fact, or a group of an index.
+
+Neither regards the classes that the atom skips; its candidates do (see `kernel`).
+"""
 
 from __future__ import annotations
 

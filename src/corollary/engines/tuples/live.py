@@ -7,7 +7,7 @@ have facts. It is built when a fact with that property or class is first process
 after a fact arrives that may satisfy a guard.
 
 Deleted facts stay in the indexes, so a guard that once had facts stays live: this costs a lookup,
-but lists do not change when facts are deleted.
+but lists do not change when facts are deleted. Nor do they depend on which facts an atom skips.
 
 Measured: OWL 2 RL has 39 elements for a triple and 57 for a type, of which some 5 are live; a load
 of 768,000 facts takes 84 M steps without live lists, and 14 M with them.
