@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corollary.files.cells import write_cell
 from corollary.files.tables import Column, Table
 from corollary.files.write import write_relation
 from corollary.lang.program import Program
@@ -41,3 +42,15 @@ def test_lines_are_sorted(suffix: str, rows: list[tuple[Constant, Constant]]) ->
     lines = text.split("\n")[:-1]
     assert len(lines) == len(rows)
     assert lines == sorted(lines, key=str.encode)
+
+
+def test_lines_of_too_many_cells_for_one_number_are_sorted(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    terms = [Literal(f"{number}") for number in range(100)]
+    columns = [Column(terms, random.integers(0, 100, 300)) for _ in range(10)]
+    variables = ", ".join(f"?x{place}" for place in range(10))
+    program = Program.parse(f"p({variables}) :- p({variables}) .")
+    write_relation(tmp_path / "p.tsv", "p", [Table("p", columns)], program)
+    lines = (tmp_path / "p.tsv").read_text().splitlines()
+    cells = [[write_cell(terms[number]) for number in column.indices] for column in columns]
+    assert lines == sorted("\t".join(row) for row in zip(*cells, strict=True))
