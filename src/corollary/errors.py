@@ -32,6 +32,7 @@ CODES: dict[str, str] = {
     "E124": "variable of a SHACL rule used before it has a value, or given two",
     "E125": "import that is not a local file",
     "E126": "DATA pattern over triples that rules derive",
+    "E127": "rule for the nodes of a SHACL shape",
     "E201": "unknown prefix",
     "E202": "unsafe variable",
     "E203": "relation used with different numbers of arguments",

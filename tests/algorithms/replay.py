@@ -52,10 +52,10 @@ class Player:
         coarse: bool = False,
         modules: bool = True,
     ) -> None:
-        self.dictionary = Dictionary()
         self.reason = ""  # of the last update
         self._coarse, self._modules = coarse, modules
-        self.engine = make(self.dictionary)
+        self.engine = make(Dictionary())
+        self.dictionary = self.engine.dictionary
         self.maintainer: Maintainer[Any] = Maintainer(
             program.without_facts(),
             self.encode(program.facts),

@@ -15,10 +15,11 @@ from corollary.lang.printer import Printer
 from corollary.lang.program import Program
 from corollary.lang.reference import materialize
 from corollary.lang.syntax import Atom, Variable
+from corollary.testing import thresholds
 from tests.algorithms.replay import Player, replay, states
 from tests.algorithms.test_explain import check_all
 from tests.computing import computing_program
-from tests.engines.factories import ENGINES, marks
+from tests.engines.factories import ENGINES, marks, spark_values
 from tests.fuzz.streams import check
 from tests.streams import Commit, Stream, stream
 
@@ -53,6 +54,17 @@ def test_streams_in_rounds(seed: int, engine: str) -> None:
     for algorithm in ("auto", "counting", "dred", "dred-c", "bf"):
         for _ in replay(ENGINES[engine], case, algorithm, expected):
             pass
+
+
+@settings(max_examples=5)
+@given(SEEDS)
+def test_streams_with_values_of_tasks(seed: int) -> None:
+    case = computing_stream(seed, 2)
+    expected = states(case)
+    with thresholds(driver_values_limit=0, driver_terms_limit=0):
+        for algorithm in ("auto", "counting", "dred"):
+            for _ in replay(spark_values, case, algorithm, expected):
+                pass
 
 
 @settings(max_examples=10)

@@ -85,6 +85,13 @@ def spark_rounds(dictionary: Dictionary) -> Engine[Any]:
     return inline(dictionary, small=0, finish=0, tiny=0, edges=0)
 
 
+def spark_values(_: Dictionary) -> Engine[Any]:
+    """Tasks compute values and number new terms, with a dictionary of its own."""
+    from tests.engines.spark.inline import inline_values
+
+    return inline_values(small=0, finish=0, tiny=0, edges=0)
+
+
 ENGINES: dict[str, MakeEngine] = {
     "columnar": columnar,
     "inline": spark_inline,

@@ -162,6 +162,25 @@ def test_a_result_of_another_type_is_an_error() -> None:
     assert kb.facts("n", native=False).column("x").to_pylist() == ["1", "two"]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "facts", "jsonl", "csv.gz", "parquet", "arrow"])
+def test_a_result_of_another_type_is_not_written(tmp_path: Path, suffix: str) -> None:
+    """Whatever the format: the file could not be read back as the columns that are declared."""
+    (tmp_path / "rules.dl").write_text(
+        f'@output node "node.{suffix}" . @output half "half.{suffix}" .'
+        "@relation half(x: integer, y: integer) . @relation node(x: iri) ."
+        "half(?x, ?y) :- n(?x), BIND(?x / 2 AS ?y) . n(1) . n(4) ."
+        'node(<urn:a>) . node(?b) :- n(?x), BIND(SKOLEM("b", ?x) AS ?b) .'
+    )
+    done = call("run", str(tmp_path / "rules.dl"))
+    assert done.returncode == 2
+    assert "E352: 'half' holds 0.5 in 'y', which is declared as integer" in done.stderr
+    assert not (tmp_path / f"half.{suffix}").exists()
+    rules = (tmp_path / "rules.dl").read_text().replace("y: integer", "y: decimal")
+    (tmp_path / "rules.dl").write_text(rules)
+    assert call("run", str(tmp_path / "rules.dl")).returncode == 0
+    assert (tmp_path / f"half.{suffix}").exists()
+
+
 def test_stores_keep_declarations(tmp_path: Path) -> None:
     kb = KnowledgeBase(PATHS)
     kb.save(tmp_path / "store")

@@ -31,6 +31,10 @@ back(?y, ?x) :- edge(?x, ?y), node(?x), node(?y) .
 chain(?x, ?w) :- edge(?x, ?y), link(?y, ?z), edge(?z, ?w) .
 near(?x) :- two(?x, ?z), member(?z) .
 """
+_COMPUTING = """
+sum(?x, ?v) :- size(?x, ?n), BIND(?n + 1 AS ?v) .
+name(?x, ?v) :- label(?x, ?n), BIND(CONCAT(?n, "!") AS ?v) .
+"""
 _SEEDS = 12
 
 
@@ -83,6 +87,18 @@ def joins() -> None:
     _replay(_JOINS)
 
 
+def computing() -> None:
+    """Values of whole columns."""
+    from corollary.core.bulk import LEAST_ROWS
+    from corollary.knowledge_base import KnowledgeBase
+
+    with _compiled():
+        kb = KnowledgeBase(_COMPUTING)
+        with kb.transaction() as tx:
+            tx.insert([(n, n) for n in range(LEAST_ROWS)], relation="size")
+            tx.insert([(n, str(n)) for n in range(LEAST_ROWS)], relation="label")
+
+
 def documents() -> None:
     """Reading RDF of every syntax."""
     from corollary.core.dictionary import Dictionary
@@ -130,7 +146,13 @@ def ontologies() -> None:
 
 
 # Slowest first, as they start in this order.
-WORK = {"graphs": graphs, "ontologies": ontologies, "joins": joins, "documents": documents}
+WORK = {
+    "graphs": graphs,
+    "ontologies": ontologies,
+    "joins": joins,
+    "computing": computing,
+    "documents": documents,
+}
 
 if __name__ == "__main__":
     WORK[sys.argv[1]]()

@@ -17,7 +17,7 @@ def lowest(word: np.uint64) -> int:
     return (int(word) & -int(word)).bit_length() - 1
 
 
-def fetch(array: np.ndarray[Any, Any], place: int) -> None:
+def fetch(array: np.ndarray[Any, Any], place: int | np.int64) -> None:
     """Bring an element into the cache, as it will be read soon."""
 
 

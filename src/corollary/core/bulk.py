@@ -6,7 +6,9 @@ and the results become terms in bulk. All other rows are left to `core.calls`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +22,13 @@ from corollary.lang.xsd import INTEGER, STRING
 
 Mask = npt.NDArray[np.bool_]
 _Numbers = npt.NDArray[np.int64]
-_Doubles = npt.NDArray[np.float64]
 
 LEAST_ROWS = 2_000  # fewer take less time one by one
-_ARITHMETIC = ("+", "-", "*")
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
 _EXACT_LIMIT = 2.0**62  # results whose estimate in doubles stays below are exact in 64 bits
 
 
@@ -52,10 +57,10 @@ def bulk_values(
 
 def _is_arithmetic(part: CompiledExpression) -> bool:
     if isinstance(part, tuple):
-        operator, arguments = part
+        sign, arguments = part
         return (
-            operator in _ARITHMETIC
-            and (len(arguments) == 2 or operator != "*")
+            sign in _OPERATORS
+            and (len(arguments) == 2 or sign != "*")
             and all(map(_is_arithmetic, arguments))
         )
     return isinstance(part, int) or _constant(part) is not None
@@ -77,53 +82,50 @@ def _is_string(part: CompiledExpression) -> bool:
 def _sums(
     expression: CompiledExpression, columns: Mapping[int, Ids], rows: int, dictionary: Dictionary
 ) -> tuple[Ids, Mask]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from corollary.core.kinds import INTEGER_NUMBER, Kinds
+    from corollary.core.kinds import Kinds
 
     kinds = Kinds.of_dictionary(dictionary)
     done = np.ones(rows, bool)
     numbers: dict[int, _Numbers] = {}
+    sizes: dict[int, float] = {}
     for variable, ids in columns.items():
-        kind, values = kinds.of(ids, dictionary)
-        whole = kind == INTEGER_NUMBER
-        done &= whole
-        numbers[variable] = np.where(whole, values, 0).astype(np.int64)
-    results, most = _computed(expression, numbers, rows)
-    done &= most < _EXACT_LIMIT
-    distinct, place = np.unique(results[done], return_inverse=True)
-    digits = pa.array(distinct).cast(pa.large_string())
-    quoted = pc.binary_join_element_wise(
-        pa.scalar('"', pa.large_string()),
-        digits,
-        pa.scalar(f'"^^<{INTEGER}>', pa.large_string()),
-        pa.scalar("", pa.large_string()),
-    )
-    found = np.zeros(rows, np.uint32)
-    found[done] = dictionary.encode_texts(quoted)[place]
-    return found, done
+        numbers[variable], most = kinds.integers(ids, dictionary, done)
+        sizes[variable] = float(most)
+    if _bound(expression, sizes) >= _EXACT_LIMIT:  # of all rows; look at each
+        each = {variable: np.abs(part).astype(np.float64) for variable, part in numbers.items()}
+        done &= _bound(expression, each) < _EXACT_LIMIT
+    results = np.broadcast_to(np.asarray(_computed(expression, numbers), np.int64), rows)
+    return _placed(dictionary.encode_integers(_chosen(results, done)), done), done
 
 
-def _computed(
-    part: CompiledExpression, numbers: Mapping[int, _Numbers], rows: int
-) -> tuple[_Numbers, _Doubles]:
-    """The values, and bounds of the sizes of all values on the way."""
+def _computed(part: CompiledExpression, numbers: Mapping[int, _Numbers]) -> _Numbers | int:
+    """The values; those of rows whose bound is too large are wrong."""
     if isinstance(part, int):
-        return numbers[part], np.abs(numbers[part]).astype(np.float64)
+        return numbers[part]
     if not isinstance(part, tuple):
         constant = _constant(part)
         assert constant is not None, "checked before"
-        return np.full(rows, constant, np.int64), np.full(rows, float(abs(constant)))
-    operator, arguments = part
-    values = [_computed(argument, numbers, rows) for argument in arguments]
+        return constant
+    sign, arguments = part
+    values = [_computed(argument, numbers) for argument in arguments]
     if len(values) == 1:
-        [(value, most)] = values
-        return (-value if operator == "-" else value), most
-    (one, most), (two, other) = values
-    if operator == "*":
-        return one * two, np.maximum(most, 1) * np.maximum(other, 1)
-    return (one + two if operator == "+" else one - two), most + other
+        return -values[0] if sign == "-" else values[0]
+    result: _Numbers | int = _OPERATORS[sign](*values)
+    return result
+
+
+def _bound(part: CompiledExpression, sizes: Mapping[int, Any]) -> Any:
+    """A bound of the sizes of all values on the way, given bounds of those of the variables."""
+    if isinstance(part, int):
+        return sizes[part]
+    if not isinstance(part, tuple):
+        return float(abs(_constant(part) or 0))
+    sign, arguments = part
+    bounds = [_bound(argument, sizes) for argument in arguments]
+    if len(bounds) == 1:
+        return bounds[0]
+    one, two = bounds
+    return np.maximum(one, 1) * np.maximum(two, 1) if sign == "*" else one + two
 
 
 def _joined(
@@ -132,36 +134,47 @@ def _joined(
     rows: int,
     dictionary: Dictionary,
 ) -> tuple[Ids, Mask] | None:
-    """Concatenate the escaped texts of plain strings, which are escaped one by one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    """Concatenate the texts of plain strings, which are escaped character by character."""
     from corollary.core.kinds import STRING as PLAIN
     from corollary.core.kinds import Kinds
 
+    if not columns:
+        return None
     kinds = Kinds.of_dictionary(dictionary)
     done = np.ones(rows, bool)
     for ids in columns.values():
-        done &= kinds.of(ids, dictionary)[0] == PLAIN
-    pieces = [pa.scalar('"', pa.large_string())]
-    inner: dict[int, pa.Array] = {}
-    characters = 2
+        done &= kinds.kinds(ids, dictionary) == PLAIN
+    inner: list[Ids] = []
+    constants = [""]
     for part in parts:
         if isinstance(part, int):
-            if part not in inner:
-                texts = dictionary.texts(columns[part][done])
-                inner[part] = pc.utf8_slice_codeunits(texts, 1, -1)
-            characters += pc.max(pc.utf8_length(inner[part])).as_py() or 0
-            pieces.append(inner[part])
+            inner.append(_chosen(columns[part], done))
+            constants.append("")
         else:
             assert isinstance(part, Literal), "checked before"
-            text = text_of(part)[1:-1]
-            characters += len(text)
-            pieces.append(pa.scalar(text, pa.large_string()))
-    if not inner or characters > MAX_CHARACTERS:
+            constants[-1] += text_of(part)[1:-1]
+    if _longest(inner, dictionary) + sum(map(len, constants)) > MAX_CHARACTERS:
         return None
-    quote = pa.scalar('"', pa.large_string())
-    texts = pc.binary_join_element_wise(*pieces, quote, pa.scalar("", pa.large_string()))
-    found = np.zeros(rows, np.uint32)
-    found[done] = dictionary.encode_texts(texts)
-    return found, done
+    return _placed(dictionary.encode_joined(inner, constants), done), done
+
+
+def _longest(columns: list[Ids], dictionary: Dictionary) -> int:
+    """A bound of the bytes of the strings of a row."""
+    lengths = np.diff(dictionary.arrays().offsets[: len(dictionary) + 1])
+    most = int(lengths.max()) * len(columns)
+    if most > MAX_CHARACTERS and len(columns[0]):
+        most = int(np.sum([lengths[ids] for ids in columns], axis=0).max())
+    return most
+
+
+def _chosen(values: npt.NDArray[Any], rows: Mask) -> npt.NDArray[Any]:
+    return values if rows.all() else values[rows]
+
+
+def _placed(ids: Ids, rows: Mask) -> Ids:
+    """The ids at their rows."""
+    if len(ids) == len(rows):
+        return ids
+    found = np.zeros(len(rows), np.uint32)
+    found[rows] = ids
+    return found

@@ -11,7 +11,7 @@ in one of the two. The store holds the lowest ids; before it is used, the others
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from corollary.core.terms import canonical, term_of, text_of
 from corollary.core.tuning import tuning
 from corollary.errors import OperationFailed
 from corollary.lang.syntax import Constant, Literal
+from corollary.lang.xsd import INTEGER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,12 +166,35 @@ class Dictionary:
 
         `hashes`, if already computed, are those of `Spans.hashes`.
         """
+        return self._encoded(lambda store, limit: store.encode(spans, limit=limit, hashes=hashes))
+
+    def encode_integers(self, values: npt.NDArray[np.int64]) -> Ids:
+        """The ids of terms given as values of xsd:integer.
+
+        >>> dictionary = Dictionary()
+        >>> dictionary.encode_integers(np.array([5, -1, 5]))
+        array([0, 1, 0], dtype=uint32)
+        >>> dictionary.term(1).lexical
+        '-1'
+        """
+        return self._encoded(
+            lambda store, limit: store.encode_integers(values, INTEGER, limit=limit)
+        )
+
+    def encode_joined(self, columns: Sequence[Ids], constants: list[str]) -> Ids:
+        """The ids of concatenations of plain strings; see `TermStore.encode_joined`."""
+        return self._encoded(
+            lambda store, limit: store.encode_joined(np.stack(columns), constants, limit=limit)
+        )
+
+    def _encoded(self, encode: Callable[[TermStore, int], Ids]) -> Ids:
+        """Encode terms by the store, which has all terms."""
         store = self._flushed()
         if len(self._ids) > tuning.remembered_terms_limit:
             self._ids.clear()
             self._terms.clear()
         try:
-            ids = store.encode(spans, limit=self._max_terms, hashes=hashes)
+            ids = encode(store, self._max_terms)
         finally:
             self._count = len(store)
         if self._count >= self._max_terms and len(ids) and ids.max() >= self._max_terms:

@@ -7,10 +7,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from corollary.core.dictionary import Dictionary
+from corollary.core import interning
+from corollary.core.dictionary import Dictionary, Ids
+from corollary.core.hashing import SLACK
+from corollary.core.jit import for_work
+from corollary.core.term_store import bytes_of
 from corollary.lang.operands import literal_number
 from corollary.lang.syntax import XSD
 from corollary.lang.xsd import DECIMAL, DOUBLE, FLOAT, INTEGER, INTEGERS
@@ -20,8 +22,9 @@ NODE, STRING, NUMBER, OTHER, INTEGER_NUMBER = 1, 2, 3, 4, 5
 
 _TYPED = re.compile(r'"([^"\\]*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>")
 _EXACT_DIGITS = 15  # doubles distinguish all decimals of this many digits
-# The most frequent literals; Arrow parses them in bulk.
-_PLAIN_INTEGER = rf'^"(?P<digits>-?[0-9]{{1,15}})"\^\^<{re.escape(XSD)}integer>$'
+_SUFFIX = bytes_of(f'"^^<{INTEGER}>')
+_BYTES = 64  # of a term, roughly, that a loop looks at
+assert (interning.NODE, interning.STRING, interning.INTEGER) == (NODE, STRING, INTEGER_NUMBER)
 
 _known: WeakKeyDictionary[Dictionary, Kinds] = WeakKeyDictionary()
 
@@ -53,26 +56,40 @@ class Kinds:
         self, ids: npt.NDArray[np.integer], dictionary: Dictionary
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float64]]:
         """The kinds of terms, and the values of those that are numbers."""
+        return self.kinds(ids, dictionary), self._numbers[ids]
+
+    def kinds(self, ids: npt.NDArray[np.integer], dictionary: Dictionary) -> npt.NDArray[np.int8]:
+        """The kinds of terms."""
         if len(self._kinds) < len(dictionary):
             room = len(dictionary) + len(self._kinds) // 2
             self._kinds = np.concatenate([self._kinds, np.zeros(room - len(self._kinds), np.int8)])
             self._numbers = np.concatenate([self._numbers, np.zeros(room - len(self._numbers))])
-        kinds = self._kinds[ids]
+        kinds: npt.NDArray[np.int8] = self._kinds[ids]
         if not kinds.all():
             self._classify(_distinct(ids[kinds == 0], len(dictionary)), dictionary)
             kinds = self._kinds[ids]
-        return kinds, self._numbers[ids]
+        return kinds
 
-    def _classify(self, ids: npt.NDArray[np.integer], dictionary: Dictionary) -> None:
-        texts = dictionary.texts(ids)
-        digits = pc.struct_field(pc.extract_regex(texts, _PLAIN_INTEGER), "digits")
-        plain = pc.is_valid(digits).to_numpy(zero_copy_only=False)
-        self._kinds[ids[plain]] = INTEGER_NUMBER
-        self._numbers[ids[plain]] = digits.drop_null().cast(pa.int64()).to_numpy()
-        others = texts.filter(pc.invert(pa.array(plain))).to_pylist()
-        described = [kind_of(text) for text in others]
-        self._kinds[ids[~plain]] = [kind for kind, _ in described]
-        self._numbers[ids[~plain]] = [number for _, number in described]
+    def integers(
+        self, ids: Ids, dictionary: Dictionary, valid: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.int64], int]:
+        """The values of integers, and the largest size of one; clears `valid` for other terms."""
+        self.kinds(ids, dictionary)
+        values = np.empty(len(ids), np.int64)
+        loop = for_work(interning.integers_of, len(ids))
+        return values, loop(ids, self._kinds, self._numbers, values, valid)
+
+    def _classify(self, ids: npt.NDArray[np.int64], dictionary: Dictionary) -> None:
+        if not dictionary.partial:
+            texts, offsets, _, _ = dictionary.arrays()
+            loop = for_work(interning.classify, _BYTES * len(ids))
+            length = len(_SUFFIX) - SLACK
+            loop(texts, offsets, _SUFFIX, length, ids, self._kinds, self._numbers)
+            ids = ids[self._kinds[ids] == 0]
+        if len(ids):
+            described = [kind_of(text) for text in dictionary.texts(ids).to_pylist()]
+            self._kinds[ids] = [kind for kind, _ in described]
+            self._numbers[ids] = [number for _, number in described]
 
 
 def _distinct(ids: npt.NDArray[np.integer], terms: int) -> npt.NDArray[np.int64]:

@@ -7,7 +7,7 @@ fetched on demand, and terms missing from the table get new ids beyond its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 Fetch = Callable[[list[int]], list[str]]  # the texts of ids
 LookUp = Callable[[list[str]], Sequence[int | None]]  # the ids of texts, None for unknown ones
+
+
+class CreatedTerms(NamedTuple):
+    """A table of terms that tasks have created and numbered: their first id, their number."""
+
+    first: int
+    size: int
+    table: Any
 
 
 class PartialDictionary(Dictionary):
@@ -53,9 +61,11 @@ class PartialDictionary(Dictionary):
         look_up: LookUp | None = None,
         *,
         max_terms: int = MAX_TERMS,
+        extensible: bool = False,
     ) -> None:
         """`next_id` is the first free id.
 
+        If the dictionary is `extensible`, `fetch` and `look_up` read the tables in `created` too.
         Without `look_up`, `known` must hold all terms of the table that will be encoded.
         """
         super().__init__(max_terms=max_terms)
@@ -65,15 +75,33 @@ class PartialDictionary(Dictionary):
         self._fetch = fetch
         self._texts: dict[int, str] = {}
         self._look_up = look_up
+        self.extensible = extensible
+        self.created: list[CreatedTerms] = []
         if next_id > max_terms:
             raise self._too_many()
 
     @property
     def new_terms(self) -> list[tuple[int, str]]:
-        """The terms missing from the table: consecutive ids, and texts."""
-        return [
-            (number, text_of(self._terms[number])) for number in range(self._first, self._count)
-        ]
+        """The terms that this dictionary has added to the table: ascending ids, and texts."""
+        found, first = [], self._first
+        for part in [*self.created, CreatedTerms(self._count, 0, None)]:
+            found += [(number, text_of(self._terms[number])) for number in range(first, part.first)]
+            first = part.first + part.size
+        return found
+
+    def extend(self, count: int, table: Any) -> None:
+        """Give the next ids to terms that tasks have numbered; `table` holds them.
+
+        >>> from corollary.lang.syntax import Literal
+        >>> dictionary = PartialDictionary({}, 5, fetch=lambda ids: [], extensible=True)
+        >>> dictionary.extend(3, None)
+        >>> dictionary.id(Literal("a")), dictionary.new_terms
+        (8, [(8, '"a"')])
+        """
+        if self._count + count > self._max_terms:
+            raise self._too_many()
+        self.created.append(CreatedTerms(self._count, count, table))
+        self._count += count
 
     def encode(self, terms: Iterable[Constant]) -> Ids:
         """Encode terms; terms missing from this dictionary and the table get new ids."""

@@ -6,18 +6,23 @@ arrays, so views stay valid.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core import hashing
+from corollary.core import hashing, interning
 from corollary.core.hashing import SLACK, Bytes, Hashes, Ids, Places, Slots
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+IdRows = npt.NDArray[np.uint32]  # a row of ids for each column
+Encoding = Callable[..., tuple[int, int]]  # a loop of `interning`
+
 _FIRST = 1 << 10  # initial number of slots
+_PART = 1 << 16  # computed terms for which room is made at once
 
 
 class Spans(NamedTuple):
@@ -94,6 +99,71 @@ class TermStore:
         )
         return ids
 
+    def encode_integers(self, values: Places, datatype: str, *, limit: int) -> Ids:
+        """The ids of integers in canonical form, given their values; like `encode`.
+
+        >>> store = TermStore()
+        >>> store.encode_integers(np.array([-7, 0, -7]), "urn:integer", limit=10)
+        array([0, 1, 0], dtype=uint32)
+        >>> store.array().to_pylist()
+        ['"-7"^^<urn:integer>', '"0"^^<urn:integer>']
+        """
+        suffix = bytes_of(f'"^^<{datatype}>')
+        length = len(suffix) - SLACK
+        return self._encode_computed(
+            len(values),
+            lambda rows: (interning.encode_integers, (values[rows], suffix, length)),
+            limit,
+        )
+
+    def encode_joined(self, columns: IdRows, constants: list[str], *, limit: int) -> Ids:
+        """The ids of concatenations: a constant, a string of each column followed by a constant.
+
+        Columns are ids of plain strings; constants are escaped as in texts of terms.
+
+        >>> store = TermStore()
+        >>> ids = store.encode(spans_of_texts([b'"a"', b'"bc"']), limit=10)
+        >>> store.encode_joined(np.stack([ids, ids[::-1]]), ["", "-", "!"], limit=10)
+        array([2, 3], dtype=uint32)
+        >>> store.array().to_pylist()[2:]
+        ['"a-bc!"', '"bc-a!"']
+        """
+        texts = [constant.encode() for constant in constants]
+        ends = np.cumsum(np.array([len(text) for text in texts], np.int64))
+        joined = bytes_of("".join(constants))
+        return self._encode_computed(
+            columns.shape[1],
+            lambda rows: (
+                interning.encode_joined,
+                (np.ascontiguousarray(columns[:, rows]), joined, ends),
+            ),
+            limit,
+        )
+
+    def _encode_computed(
+        self, rows: int, work: Callable[[slice], tuple[Encoding, tuple[Any, ...]]], limit: int
+    ) -> Ids:
+        """Number computed terms, in parts, with a loop of `interning` and its inputs for a part."""
+        ids = np.empty(rows, np.uint32)
+        first = 0
+        while first < rows:
+            last = min(rows, first + _PART)
+            self._reserve(last - first, 0)
+            encode, inputs = work(slice(first, last))
+            self._count, done = encode(
+                *inputs,
+                limit,
+                self._slots,
+                self._texts,
+                self._offsets,
+                self._count,
+                ids[first:last],
+            )
+            first += done
+            if first < last:
+                self._texts = _grown(self._texts, 2 * len(self._texts))
+        return ids
+
     def array(self) -> pa.LargeStringArray:
         """All texts, by id, without copying them."""
         import pyarrow as pa
@@ -121,6 +191,11 @@ def spans_of_texts(texts: list[bytes]) -> Spans:
     # A bytearray, because loops would be compiled again for read-only arrays.
     data = np.frombuffer(bytearray(b"".join([*texts, b"\0" * SLACK])), np.uint8)
     return Spans(data, ends - lengths, ends)
+
+
+def bytes_of(text: str) -> Bytes:
+    """A text as an array of bytes, with SLACK bytes after it."""
+    return np.frombuffer(bytearray(text.encode() + b"\0" * SLACK), np.uint8)
 
 
 def spans_of_array(array: pa.Array) -> Spans:

@@ -83,12 +83,31 @@ def declared_array(
     found = native_array(terms, indices, column.type)
     if found is not None:
         return found
+    used = (terms[index] for index in np.unique(indices).tolist())
+    wrong = next((term for term in used if native_values([term], column.type) is None), None)
+    raise _another_type(wrong, relation, place)
+
+
+def check_declared(
+    terms: Sequence[Constant], indices: Indices, relation: Relation, place: int
+) -> None:
+    """Refuse a term of another type than a declared column has, as `declared_array` does."""
+    kind = relation.columns[place].type
+    wrong = {number for number, term in enumerate(terms) if not _may_hold(kind, term)}
+    if wrong and (used := wrong & {*np.unique(indices).tolist()}):
+        raise _another_type(terms[min(used)], relation, place)
+
+
+def _may_hold(kind: ColumnType, term: Constant) -> bool:
+    return has_type(term, kind) or (kind == "iri" and isinstance(term, BlankNode))
+
+
+def _another_type(wrong: Constant | None, relation: Relation, place: int) -> InvalidInput:
     from corollary.files.cells import write_cell
 
-    used = {terms[index] for index in np.unique(indices).tolist()}
-    wrong = next((term for term in used if native_values([term], column.type) is None), None)
+    column = relation.columns[place]
     shown = "the values together" if wrong is None else write_cell(wrong)[:80]
-    raise InvalidInput(
+    return InvalidInput(
         "E352",
         f"'{relation.name}' holds {shown} in '{column.name}', which is declared as {column.type}",
         "correct the rules, or declare the column as any",

@@ -75,6 +75,9 @@ def write_relation(path: Path, relation: str, tables: Sequence[Table], program: 
     if is_typed:
         replace_file(path, partial(_write_typed, columns, declared))
         return
+    if declared is not None:
+        for place, column in enumerate(columns):
+            native.check_declared(column.terms, column.indices, declared, place)
     if suffix in JSON_LINES:
         cells, header = _json_cells(columns, declared), None
     else:

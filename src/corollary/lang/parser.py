@@ -13,6 +13,7 @@ from corollary.errors import InvalidProgram, Source, nearest
 from corollary.lang import parse_declarations
 from corollary.lang.declarations import Input, Output, Relation
 from corollary.lang.expression_parser import MAX_NESTING, PRECEDENCE, ExpressionParser
+from corollary.lang.functions import spelled
 from corollary.lang.lexer import Token
 from corollary.lang.syntax import (
     AGGREGATE_FUNCTIONS,
@@ -42,6 +43,15 @@ __all__ = ["MAX_NESTING", "WELL_KNOWN_PREFIXES", "Mistake", "Parser", "parse_ato
 _LEXICAL = ("E102", "E108")
 # Tokens with which a condition may begin, and no atom that a sign follows.
 _CONDITIONS = ("variable", "integer", "decimal", "double", "string")
+_ARITHMETIC = ("+", "-", "*", "/")
+
+# How words that are reserved are used.
+_USES = {
+    FALSE: "a constraint is written false :- p(?x) .",
+    "FILTER": "a condition is written FILTER(?x > 1)",
+    "BIND": "a value is bound by BIND(?x + 1 AS ?y)",
+    "AGGREGATE": "an aggregate is written AGGREGATE(p(?x, ?y) ON ?x BIND count(?y) AS ?n)",
+}
 
 T = TypeVar("T")
 
@@ -223,9 +233,8 @@ class Parser(ExpressionParser):
             return Atom(TRIPLE, terms, self._span(token.start, self._end))
         if token.kind == "word":
             if token.text in RESERVED:
-                hint = "a constraint is written false :- p(?x) ." if token.text == FALSE else None
                 message = f"'{token.text}' is a reserved word, not a relation"
-                self._fail("E101", message, token, hint)
+                self._fail("E101", message, token, _USES.get(token.text))
             if (problem := name_problem(token.text)) is not None:
                 self._fail("E511", problem[0], token, problem[1])
             self._advance()
@@ -253,21 +262,23 @@ class Parser(ExpressionParser):
         if self._accept(")"):
             return ()
         terms = tuple(self._separated(lambda: self._argument(in_triple=in_triple)))
-        if self._token.kind in PRECEDENCE and self._token.kind not in ("-", "/"):
-            self._fail(
-                "E101",
-                f"'{self._token.text}' cannot stand in an atom",
-                self._token,
-                "conditions are written FILTER(?x > 1), in capitals, as an atom of their own",
-            )
+        sign = self._token.text
+        if self._token.kind in _ARITHMETIC or sign[:1] in ("+", "-"):
+            hint = "compute the value in the body: BIND(?x + 1 AS ?y)"
+            self._fail("E101", f"'{sign[:1]}' cannot stand in an atom", self._token, hint)
+        if self._token.kind in PRECEDENCE:
+            hint = "conditions are written FILTER(?x > 1), in capitals, as an atom of their own"
+            self._fail("E101", f"'{sign}' cannot stand in an atom", self._token, hint)
         self._expect(")", "',' or ')' after an argument")
         return terms
 
     def _argument(self, *, in_triple: bool) -> Term:
         """A term, or in a head `MIN(…)` or `MAX(…)`."""
         token = self._token
-        if token.kind != "word" or self._next.kind != "(" or token.text.upper() not in EXTREMA:
+        if token.kind != "word" or self._next.kind != "(":
             return self._term(in_triple=in_triple)
+        if token.text.upper() not in EXTREMA:
+            self._refuse_call()
         if not self._may_have_extremum:
             self._fail(
                 "E216",
@@ -286,6 +297,18 @@ class Parser(ExpressionParser):
             Bind(expression, variable, function, self._span(token.start, self._end))
         )
         return variable
+
+    def _refuse_call(self) -> NoReturn:
+        """An argument that is a function, an aggregate, or an atom."""
+        token, function = self._token, self._token.text.lower()
+        if function in AGGREGATE_FUNCTIONS:
+            hint = f"in a body, AGGREGATE(p(?x, ?y) ON ?x BIND {function}(?y) AS ?n) computes it"
+        elif (name := spelled(token.text)) is not None:
+            hint = f"compute the value in the body: BIND({name}(…) AS ?y)"
+        else:
+            hint = "the arguments of an atom are variables and constants"
+        shown = token.text[:SHOWN_CHARACTERS]
+        self._fail("E101", f"'{shown}(…)' cannot stand in an atom", token, hint)
 
     def _triple_terms(self) -> tuple[Term, ...]:
         subject = self._term(in_triple=True)
@@ -361,6 +384,11 @@ class Parser(ExpressionParser):
                 self._advance()
             argument = self._variable()
             separator = self._separator() if function == "group_concat" else " "
+            if self._token.kind == ",":
+                hint = "an aggregate has one variable"
+                if function == "group_concat":
+                    hint = 'a separator is written group_concat(?x; SEPARATOR = ", ")'
+                self._unexpected("')'", hint)
             self._expect(")")
             self._keyword("AS")
             bindings.append(Binding(function, argument, self._variable(), distinct, separator))

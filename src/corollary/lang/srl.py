@@ -20,11 +20,10 @@ from corollary.lang.expression_parser import ExpressionParser
 from corollary.lang.iris import resolve
 from corollary.lang.lexer import Token
 from corollary.lang.srl_lexer import tokenize
+from corollary.lang.srl_triples import Triples
 from corollary.lang.syntax import (
     IRI,
-    RDF,
     TRIPLE,
-    TYPE,
     Atom,
     Bind,
     BlankNode,
@@ -41,15 +40,23 @@ from corollary.lang.syntax import (
 )
 from corollary.lang.term_parser import Mistake
 
-FIRST, REST, NIL = IRI(RDF + "first"), IRI(RDF + "rest"), IRI(RDF + "nil")
 MEDIA_TYPE = "application/sparql-rl"
 _STATEMENTS = ("RULE", "IF", "DATA", "PREFIX", "BASE", "IMPORTS", "VERSION")
 _RDF12 = ("<<(", "<<", "~", "{|")
 _TRIPLE_FUNCTIONS = ("TRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "ISTRIPLE")
 _NAME = re.compile(r"[^\W_][\w.:\-]*\Z")
 _NOT_IN_NAME = re.compile(r"[^\w.:\-]+")
-_MAX_DEPTH = 100  # of nested blank nodes, lists and paths
 _LEXICAL = ("E102", "E108")
+_OF_SPARQL = {  # elements of SPARQL that rules write in another way
+    "BIND": "write SET(?v := expression)",
+    "OPTIONAL": "write a rule with the triples, and one with NOT { … }",
+    "UNION": "write a rule for each alternative",
+    "MINUS": "write NOT { … }",
+    "VALUES": "write FILTER(?v IN (…)) after a triple that binds ?v",
+    "GRAPH": "rules read the default graph",
+    "SERVICE": "load the data of the service first",
+    "SELECT": "write a rule for the inner query",
+}
 
 
 @dataclass
@@ -169,18 +176,19 @@ class SrlParser(ExpressionParser):
 
     def _skip_statement(self, start: Token) -> None:
         """Skip to the next word that begins a statement."""
-        depth = 0
+        depth, before = 0, ""
         if self._token is start and start.kind != "end":
             self._advance()
         while self._token.kind != "end":
             depth += {"{": 1, "}": -1}.get(self._token.kind, 0)
             is_start = self._token.kind == "word" and self._token.text.upper() in _STATEMENTS[:6]
+            is_start = is_start and before not in ("WHERE", "NOT")  # as in WHERE DATA { … }
             if is_start and depth <= 0 and self._next.kind in ("{", "iri", "prefixed"):
                 return
-            self._advance()
+            before = self._advance().text.upper()
 
     def _data(self) -> list[Rule]:
-        reader = _Triples(self, "data")
+        reader = Triples(self, "data")
         self._block(reader)
         return [Rule(atom, (), None, atom.span) for atom in reader.atoms]
 
@@ -190,19 +198,25 @@ class SrlParser(ExpressionParser):
             shown = self._token.text
             iri = self._iri_reference().value
             name = shown.lstrip(":") if shown[0] != "<" else re.split(r"[/#]", iri)[-1]
-        head = _Triples(self, "head")
+        head = Triples(self, "head")
         self._block(head)
+        if self._token.kind == "word" and self._token.text.upper() == "FOR":
+            self.refuse(
+                "E127",
+                "FOR ties a rule to the nodes of a SHACL shape, which is not supported",
+                "write the condition of the shape in the body: ?this a :Class",
+            )
         self._word("WHERE")
         return self._finish(head, self._body(self._accept_word("DATA")), name, start)
 
     def _if(self, start: Token) -> list[Rule]:
         body = self._body(grounded=False)
         self._word("THEN")
-        head = _Triples(self, "head")
+        head = Triples(self, "head")
         self._block(head)
         return self._finish(head, body, None, start)
 
-    def _finish(self, head: _Triples, body: _Body, name: str | None, start: Token) -> list[Rule]:
+    def _finish(self, head: Triples, body: _Body, name: str | None, start: Token) -> list[Rule]:
         """One rule for each triple of the head, and those of the auxiliary relations."""
         span = self._span(start.start, self._end)
         name = _NOT_IN_NAME.sub("-", name) if name else None
@@ -243,7 +257,8 @@ class SrlParser(ExpressionParser):
     def _patterns(self, body: _Body, grounded: bool) -> None:
         """Triples with full stops between."""
         while True:
-            reader = _Triples(self, "body", body.labels)
+            self._refuse_sparql()
+            reader = Triples(self, "body", body.labels)
             reader.read_subject()
             for atom in reader.atoms:
                 body.add(atom)
@@ -256,8 +271,15 @@ class SrlParser(ExpressionParser):
             if self._ends_triples():
                 return
 
+    def _refuse_sparql(self) -> None:
+        """Refuse elements of SPARQL that the draft does not have."""
+        word = self._token.text.upper() if self._token.kind == "word" else ""
+        if word in _OF_SPARQL:
+            self.refuse("E101", f"{word} is not part of the bodies of rules", _OF_SPARQL[word])
+
     def _ends_triples(self) -> bool:
         """Whether no further triple follows."""
+        self._refuse_sparql()
         token = self._token
         word = token.text.upper() if token.kind == "word" else ""
         return token.kind in ("}", "end") or word in ("FILTER", "SET", "NOT")
@@ -349,22 +371,23 @@ class SrlParser(ExpressionParser):
         return atom
 
     def _check_grounded(self, rules: Iterable[Rule]) -> None:
-        """Refuse patterns of the data alone that rules may also derive."""
-        heads = [rule.head for rule in rules if rule.body and rule.head.relation == TRIPLE]
+        """Refuse patterns of the data alone that match what the document states or derives."""
+        heads = [rule for rule in rules if rule.head.relation == TRIPLE]
         for atom, span in self._grounded:
-            if any(_may_match(atom, head) for head in heads):
-                self.problems.append(
-                    Diagnostic(
-                        "E126",
-                        "DATA reads triples that a rule derives too",
-                        span,
-                        "give the derived triples another property, and leave DATA out",
-                    )
-                )
+            found = [rule for rule in heads if _may_match(atom, rule.head)]
+            if any(rule.body for rule in found):
+                message = "DATA reads triples that a rule derives too"
+                hint = "give the derived triples another property, and leave DATA out"
+            elif found:
+                message = "DATA reads triples that this document states too"
+                hint = "move the triples of the document to a file of data"
+            else:
+                continue
+            self.problems.append(Diagnostic("E126", message, span, hint))
 
     # -- terms -------------------------------------------------------------------------------
 
-    def _block(self, reader: _Triples) -> None:
+    def _block(self, reader: Triples) -> None:
         """Triples in braces."""
         self._expect("{")
         while not self._accept("}"):
@@ -416,176 +439,6 @@ class SrlParser(ExpressionParser):
     def refuse(self, code: str, message: str, hint: str | None = None) -> NoReturn:
         """Report the current token."""
         self._fail(code, message, self._token, hint)
-
-
-class _Triples:
-    """Reads triples with their abbreviations, in one of three places: data, heads and bodies.
-
-    A blank node is a constant in data, a variable in a body, and a node of its own for each
-    solution in a head.
-    """
-
-    def __init__(
-        self, parser: SrlParser, place: str, blank_nodes: dict[str, Variable] | None = None
-    ) -> None:
-        self.parser = parser
-        self.place = place
-        self.atoms: list[Atom] = []
-        self.blank_nodes: dict[str, Variable] = {} if blank_nodes is None else blank_nodes
-        self._depth = 0
-
-    def read_subject(self) -> None:
-        """A subject with its properties."""
-        parser = self.parser
-        if parser._token.kind in ("[", "(") and not self._is_anonymous():
-            subject = self._node()
-            if self._is_verb():
-                self._properties(subject)
-            return
-        self._properties(self._node())
-
-    def _is_anonymous(self) -> bool:
-        parser = self.parser
-        return (parser._token.kind, parser._next.kind) in (("[", "]"), ("(", ")"))
-
-    def _is_verb(self) -> bool:
-        token = self.parser._token
-        return token.kind in ("iri", "prefixed", "variable", "^", "(") or token.text == "a"
-
-    def _properties(self, subject: Term) -> None:
-        parser = self.parser
-        while True:
-            steps = self._verb()
-            self._object(subject, steps)
-            while parser._accept(","):
-                self._object(subject, steps)
-            if not parser._accept(";"):
-                return
-            while parser._accept(";"):
-                pass
-            if not self._is_verb():
-                return
-
-    def _object(self, subject: Term, steps: list[tuple[Term, bool]]) -> None:
-        parser = self.parser
-        start = parser._token.start
-        end = self._node()
-        parser._refuse_rdf12()
-        span = parser._span(start, parser._end)
-        for number, (predicate, inverse) in enumerate(steps):
-            last = number == len(steps) - 1
-            step: Term = end if last else parser.fresh_variable()
-            one, two = (step, subject) if inverse else (subject, step)
-            self.atoms.append(Atom(TRIPLE, (one, predicate, two), span))
-            subject = step
-
-    def _verb(self) -> list[tuple[Term, bool]]:
-        """The steps of a path: properties, each with whether it is read backward."""
-        parser = self.parser
-        if parser._token.kind == "variable":
-            if self.place == "data":
-                parser.refuse("E208", "DATA holds no variables")
-            return [(parser._variable(), False)]
-        if self.place == "body":
-            return self._path()
-        return [(self._property(), False)]
-
-    def _property(self) -> Term:
-        parser = self.parser
-        if parser._token.kind == "word" and parser._token.text == "a":
-            parser._advance()
-            return TYPE
-        if parser._token.kind == "^" or parser._token.kind == "/":
-            parser.refuse("E101", "a path can stand in a body only")
-        if parser._token.kind not in ("iri", "prefixed"):
-            parser._unexpected("a property")
-        return parser._iri_reference()
-
-    def _path(self) -> list[tuple[Term, bool]]:
-        parser = self.parser
-        self._enter()
-        steps = self._path_element()
-        while parser._accept("/"):
-            steps += self._path_element()
-        self._depth -= 1
-        if parser._token.kind in ("*", "+", "|"):
-            parser.refuse(
-                "E101",
-                f"'{parser._token.kind}' is not part of these paths",
-                "paths are sequences (/) of properties and inverse properties (^);"
-                " write a recursive rule",
-            )
-        return steps
-
-    def _path_element(self) -> list[tuple[Term, bool]]:
-        parser = self.parser
-        inverse = parser._accept("^")
-        if parser._accept("("):
-            steps = self._path()
-            parser._expect(")", "'/' or ')' in a path")
-        else:
-            steps = [(self._property(), False)]
-        if not inverse:
-            return steps
-        return [(predicate, not backward) for predicate, backward in reversed(steps)]
-
-    def _node(self) -> Term:
-        """A term, a blank node with properties, or a list."""
-        parser = self.parser
-        parser._refuse_rdf12()
-        token = parser._token
-        if token.kind == "blank":
-            parser._advance()
-            return self._labelled(token.text[2:])
-        if token.kind == "[":
-            parser._advance()
-            node = self._fresh()
-            if not parser._accept("]"):
-                self._enter()
-                self._properties(node)
-                self._depth -= 1
-                parser._expect("]", "';' or ']' after a property")
-            return node
-        if token.kind == "(":
-            return self._list()
-        if token.kind == "variable" and self.place == "data":
-            parser.refuse("E208", "DATA holds no variables")
-        return parser._term()
-
-    def _list(self) -> Term:
-        parser = self.parser
-        span = parser._span(parser._token.start, parser._token.end)
-        parser._advance()
-        self._enter()
-        nodes: list[Term] = []
-        while not parser._accept(")"):
-            nodes.append(self._node())
-        self._depth -= 1
-        rest: Term = NIL
-        for node in reversed(nodes):
-            cell = self._fresh()
-            self.atoms.append(Atom(TRIPLE, (cell, FIRST, node), span))
-            self.atoms.append(Atom(TRIPLE, (cell, REST, rest), span))
-            rest = cell
-        return rest
-
-    def _fresh(self) -> Term:
-        parser = self.parser
-        if self.place == "data":
-            return parser.fresh_node()
-        if self.place == "body":
-            return parser.fresh_variable()
-        return self._labelled(f" {len(self.blank_nodes)}")  # no label has a blank
-
-    def _labelled(self, label: str) -> Term:
-        if self.place == "data":
-            return BlankNode(label)
-        return self.blank_nodes.setdefault(label, self.parser.fresh_variable())
-
-    def _enter(self) -> None:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            self.parser.refuse("E105", f"terms are nested deeper than {_MAX_DEPTH} levels")
 
 
 def _may_match(pattern: Atom, head: Atom) -> bool:

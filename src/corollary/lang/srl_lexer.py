@@ -34,6 +34,7 @@ _TOKEN = re.compile(
 _LONGEST = 16 << 20  # characters of a token, as in the rule language
 _OPERANDS = frozenset({"variable", "double", "decimal", "integer", "string", ")"})
 _AFTER_LESS = frozenset("?$=0123456789+-(!'")  # with which an operand begins, and no IRI
+_DIRECTIONS = ("--ltr", "--rtl")
 _SIGNED = frozenset({"double", "decimal", "integer"})
 
 
@@ -64,6 +65,10 @@ def tokenize(source: Source, problems: list[Diagnostic]) -> Iterator[Token]:
             problems.append(Diagnostic(code, message, Span(source, at, at + 1)))
             yield Token("lost", "", at, len(text))
             break
+        elif kind == "tag" and "--" in (tag := text[at:stop]) and not tag.endswith(_DIRECTIONS):
+            place = Span(source, at + tag.index("--") + 2, stop)
+            message = f"the direction of a text is ltr or rtl, not {place.text!r}"
+            problems.append(Diagnostic("E101", message, place))
         elif before in _OPERANDS and (
             (kind == "iri" and text[at + 1] in _AFTER_LESS)
             or (kind in _SIGNED and text[at] in "+-")

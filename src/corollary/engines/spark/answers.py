@@ -30,6 +30,7 @@ from corollary.engines.spark.packing import (
     ChunkBuffer,
     Key,
     Table,
+    blocks_of,
     iter_tables,
     partition_of,
     special_batch,
@@ -113,7 +114,20 @@ class PartitionTexts:
     def __call__(self, batches: Batches) -> Batches:
         for ids, texts in _blocks(batches):
             for partition, places in row_groups(partition_of(ids, self.partitions)):
-                yield _block(partition, ids[places], texts.take(pa.array(places)))
+                yield text_block(partition, ids[places], texts.take(pa.array(places)))
+
+
+@dataclass(frozen=True)
+class PartitionByHash:
+    """Partition rows of the terms table (id, term) by a hash of the term, as blocks."""
+
+    partitions: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        for ids, texts in _blocks(batches):
+            buckets = spans_of_array(texts).hashes() % np.uint32(self.partitions)
+            for bucket, places in row_groups(buckets):
+                yield text_block(bucket, ids[places], texts.take(pa.array(places)))
 
 
 @dataclass(frozen=True)
@@ -127,7 +141,7 @@ class PartitionByValue:
             places, keys = value_texts(texts)
             hashes = spans_of_array(keys).hashes() % np.uint32(self.partitions)
             for partition, chosen in row_groups(hashes):
-                yield _block(partition, ids[places[chosen]], keys.take(pa.array(chosen)))
+                yield text_block(partition, ids[places[chosen]], keys.take(pa.array(chosen)))
 
 
 @dataclass(frozen=True)
@@ -137,7 +151,7 @@ class NumberValues:
     partitions: int
 
     def __call__(self, batches: Batches) -> Batches:
-        ids, texts = _texts(batches)
+        ids, texts = texts_of(batches)
         value = Dictionary().encode_texts(texts)
         least = np.full(int(value.max(initial=0)) + 1, NONE, np.uint32)
         np.minimum.at(least, value, ids)
@@ -170,7 +184,7 @@ class TermResult:
 
     def __call__(self, batches: Batches) -> Batches:
         inputs = list(batches)
-        ids, texts = _texts(inputs)
+        ids, texts = texts_of(inputs)
         order = np.argsort(ids)
         ids, texts = ids[order], texts.take(pa.array(order))
         dictionary = Dictionary()
@@ -198,7 +212,8 @@ class TermResult:
         yield from out.drain()
 
 
-def _block(partition: int, ids: Ids, texts: pa.Array) -> pa.RecordBatch:
+def text_block(partition: int, ids: Ids, texts: pa.Array) -> pa.RecordBatch:
+    """Create a block of terms for a partition."""
     data = serialize({"id": pa.array(ids), "term": texts}).to_pybytes()
     return special_batch(partition, TEXTS, len(ids), data)
 
@@ -221,14 +236,11 @@ def _joined(batches: list[pa.RecordBatch]) -> tuple[Ids, pa.Array]:
     return table.column(0).to_numpy().astype(np.uint32), texts
 
 
-def _texts(batches: Iterable[pa.RecordBatch]) -> tuple[Ids, pa.Array]:
+def texts_of(batches: Iterable[pa.RecordBatch]) -> tuple[Ids, pa.Array]:
     """Concatenate the terms of all blocks."""
     ids: list[Ids] = [np.zeros(0, np.uint32)]
     texts = [pa.array([], pa.large_string())]
-    for batch in batches:
-        kinds = batch.column(1).to_pylist()
-        for at in (at for at, kind in enumerate(kinds) if kind == TEXTS):
-            table = deserialize(batch.column(4)[at].as_buffer())
-            ids.append(table.column("id").to_numpy())
-            texts += table.column("term").chunks
+    for table in map(deserialize, blocks_of(batches, TEXTS)):
+        ids.append(table.column("id").to_numpy())
+        texts += table.column("term").chunks
     return np.concatenate(ids), pa.concat_arrays(texts)

@@ -219,6 +219,10 @@ class SparkRun:
     def map_chunks(self, frame: DataFrame, function: OverArrow) -> DataFrame:
         return frame.mapInArrow(function, SCHEMA)
 
+    def map_rows(self, frame: DataFrame, function: OverArrow, schema: str) -> DataFrame:
+        """Apply a function to a frame whose results are rows of another schema, not chunks."""
+        return frame.mapInArrow(function, schema)
+
     def job(self, phase: str, frame: DataFrame, function: OverArrow) -> Checkpoint:
         """Apply a function to chunks, checkpoint them, and record the job under its phase."""
         start = time.perf_counter()

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from corollary.core.dictionary import Dictionary, Ids
 from corollary.core.engine import OnRound
+from corollary.core.partial import PartialDictionary
 from corollary.engines.spark.answers import MOST_COMPUTED, RouteQueries, TermQuery, TermResult
 from corollary.engines.spark.base import Base
 from corollary.engines.spark.copies import Checkpoint
@@ -39,6 +40,7 @@ from corollary.engines.spark.task import Combine, Select
 from corollary.engines.spark.terms import TermTable
 from corollary.engines.spark.translate import Translation
 from corollary.engines.spark.tuning import tuning
+from corollary.engines.spark.values import values_by_tasks
 from corollary.errors import OperationFailed
 
 Operands = Sequence[tuple[str, SparkFacts, int]]  # name, facts, kind of chunks
@@ -251,34 +253,44 @@ class Evaluation:
             return None
         questions = run.select_for_driver(found.frame)
         terms = run.terms
+        by_tasks: list[DataFrame] = []
+        by_driver = {*self.queries}
         # The driver numbers values differently, so tasks must answer all queries for values.
-        task_results = None
-        by_driver = self.queries.keys() - self._task_queries.keys()
         many = self._queries_values or count > tuning.driver_terms_limit
         if terms is not None and many and self._task_queries:
-            task_results = self._results_by_tasks(questions, terms)
-            if not by_driver:
-                return task_results
+            by_tasks.append(self._results_by_tasks(questions, terms))
+            by_driver -= self._task_queries.keys()
+        about_rows = {key: query for key, query in self.queries.items() if query.of_rows}
+        if terms is not None and about_rows and self._computes_in_tasks(count):
+            by_tasks.append(values_by_tasks(run, self.plan, about_rows, questions, terms))
+            by_driver -= about_rows.keys()
+        if not by_driver:
+            return run.union(by_tasks)
+        if by_tasks:
             questions = run.map_chunks(questions, Select(DERIVED, frozenset(by_driver), {}))
-        if count > MOST_COMPUTED and any(query.of_rows for query in self.queries.values()):
+        if count > MOST_COMPUTED and not about_rows.keys().isdisjoint(by_driver):
             raise OperationFailed(
                 "E595",
                 f"rules compute values for up to {count:,} combinations of terms in one round,"
                 f" and Spark's driver takes {MOST_COMPUTED:,}",
                 "the embedded engine has no such limit: choose --engine columnar",
             )
-        wanted = self.queries.keys() if task_results is None else by_driver
-        tables = {key: rows for key, rows in found.for_driver.items() if key in wanted}
-        if any(len(tables.get(key, ())) < counts[key[0]] for key in wanted):
+        tables = {key: rows for key, rows in found.for_driver.items() if key in by_driver}
+        if any(len(tables.get(key, ())) < counts[key[0]] for key in by_driver):
             run.describe("look up terms")
             tables = run.collect(questions)
         out = ChunkBuffer()
         for key, rows in tables.items():
             self._send(out, FRESH, self.queries[key].answers, self._driver_rows(key, rows))
         driver_results = run.chunks(out)
-        if task_results is None or driver_results is None:
-            return task_results if driver_results is None else driver_results
-        return run.union([task_results, driver_results])
+        results = [*by_tasks, *([] if driver_results is None else [driver_results])]
+        return run.union(results) if results else None
+
+    def _computes_in_tasks(self, count: int) -> bool:
+        """Whether tasks compute values: there are many, and their terms can be stored."""
+        dictionary = self.run.dictionary
+        is_extensible = isinstance(dictionary, PartialDictionary) and dictionary.extensible
+        return is_extensible and count > tuning.driver_values_limit
 
     def _results_by_tasks(self, questions: DataFrame, terms: TermTable) -> DataFrame:
         """Answer many queries in tasks, as part of the next round's job."""

@@ -31,7 +31,8 @@ NONE = 2**32 - 1  # above every id (`dictionary.MAX_TERMS`)
 CHUNK = 1 << 20  # ids in a chunk, approximately: 4 MB
 
 # Kinds of chunks.
-STATE, FRESH, RESULT, DERIVED, REPORT, TEXTS = range(6)
+STATE, FRESH, RESULT, DERIVED, REPORT, TEXTS, TERMS, CODES, NEW = range(9)
+_TABLES = (STATE, FRESH, RESULT, DERIVED)  # the kinds that hold tables
 COPIED = 16  # added to the kind of a copy for the driver, which tasks ignore
 
 SCHEMA = "partition int, kind int, rows long, index binary, data binary"
@@ -107,7 +108,7 @@ def _tables(batch: pa.RecordBatch) -> Iterator[Table]:
     partitions, kinds, _, indexes, data = (column for column in batch.columns)
     for at in range(batch.num_rows):
         kind = kinds[at].as_py()
-        if kind in (REPORT, TEXTS):
+        if kind % COPIED not in _TABLES:
             continue
         index, numbers = indexes[at].as_buffer(), data[at].as_buffer()
         for key, rows in unpack(index, numbers):
@@ -146,6 +147,14 @@ def special_batch(partition: int, kind: int, rows: int, data: bytes) -> pa.Recor
     """Create a row of a kind that holds no tables."""
     values = {"partition": partition, "kind": kind, "rows": rows, "index": b"", "data": data}
     return pa.RecordBatch.from_pylist([values], ARROW)
+
+
+def blocks_of(batches: Iterable[pa.RecordBatch], kind: int) -> Iterator[pa.Buffer]:
+    """Yield the bytes of the rows of a kind that holds no tables."""
+    for batch in batches:
+        kinds = batch.column(1).to_pylist()
+        for at in (at for at, found in enumerate(kinds) if found == kind):
+            yield batch.column(4)[at].as_buffer()
 
 
 def reports_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:

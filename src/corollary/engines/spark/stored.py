@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from corollary.core.partial import CreatedTerms
 from corollary.engines.spark.rows import arguments, schema
 from corollary.engines.spark.tuning import tuning
 
@@ -126,9 +127,14 @@ def ids_of(terms: DataFrame, texts: Sequence[str], hashes: Sequence[int]) -> dic
     return dict(map(tuple, chosen.select("term", "id").collect()))
 
 
-def with_new_terms(terms: DataFrame, new: Sequence[tuple[int, str]]) -> DataFrame:
-    """Return ids and texts of a terms table, and of the terms that rules have created."""
-    terms = terms.select("id", "term")
+def with_new_terms(
+    terms: DataFrame, new: Sequence[tuple[int, str]], created: Sequence[CreatedTerms] = ()
+) -> DataFrame:
+    """Return ids and texts of a terms table, and of the terms that rules have created.
+
+    The driver has some of these; `created` are tables of those that tasks have numbered.
+    """
+    terms = reduce(DataFrame.union, [part.table for part in created], terms.select("id", "term"))
     if not new:
         return terms
     ids, texts = zip(*new, strict=True)

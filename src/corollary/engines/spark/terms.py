@@ -14,17 +14,18 @@ from pyspark.sql import functions as f
 from corollary.core.dictionary import Ids
 from corollary.core.ids import in_order
 from corollary.core.literals import value_texts
-from corollary.core.partial import PartialDictionary
+from corollary.core.partial import CreatedTerms, PartialDictionary
 from corollary.core.terms import term_of
 from corollary.engines.spark.answers import (
     VALUES,
     NumberValues,
+    PartitionByHash,
     PartitionByValue,
     PartitionTexts,
 )
 from corollary.engines.spark.packing import SCHEMA, STATE
 from corollary.engines.spark.stored import with_new_terms
-from corollary.engines.spark.task import Fetch
+from corollary.engines.spark.task import Fetch, OverArrow
 from corollary.engines.spark.tuning import tuning
 
 if TYPE_CHECKING:
@@ -37,25 +38,39 @@ class TermTable:
     def __init__(self, run: SparkRun, terms: DataFrame) -> None:
         self._run = run
         self._terms = terms.select("id", "term")
-        # By the size of the dictionary, to which rules add terms, and whether literals only.
-        self._texts: dict[tuple[int, bool], DataFrame] = {}
-        self._values: dict[int, DataFrame] = {}
+        # By what partitions them, whether literals only, and the number of a table of terms.
+        self._blocks: dict[tuple[OverArrow, bool, int], DataFrame] = {}
+        self._values: dict[int, DataFrame] = {}  # by the size of the dictionary
 
     def texts(self, *, literals: bool) -> DataFrame:
         """Return blocks of terms by id, of all terms or of literals only."""
-        key = len(self._run.dictionary), literals
-        if key not in self._texts:
-            task = PartitionTexts(self._run.partitions)
-            blocks = self._rows(literals=literals).mapInArrow(task, SCHEMA)
-            self._texts[key] = self._run.frames.persist(blocks)
-        return self._texts[key]
+        return self._partitioned(PartitionTexts(self._run.partitions), literals=literals)
+
+    @property
+    def by_hash(self) -> DataFrame:
+        """Blocks of all terms by a hash of their texts."""
+        return self._partitioned(PartitionByHash(self._run.partitions), literals=False)
+
+    def _partitioned(self, work: OverArrow, *, literals: bool) -> DataFrame:
+        """Partition all terms, each table of terms once, however many terms rules add."""
+        run, frames = self._run, []
+        for number, table in enumerate([self._terms, *(part.table for part in self._created)]):
+            key = work, literals, number
+            if key not in self._blocks:
+                blocks = _selected(table, literals=literals).mapInArrow(work, SCHEMA)
+                self._blocks[key] = run.frames.persist(blocks)
+            frames.append(self._blocks[key])
+        if new := self._new_terms:
+            rows = _selected(with_new_terms(self._terms.limit(0), new), literals=literals)
+            frames.append(rows.mapInArrow(work, SCHEMA))
+        return run.union(frames)
 
     @property
     def values(self) -> DataFrame:
         """Chunks of literals with the numbers of their values, by id."""
         run, key = self._run, len(self._run.dictionary)
         if key not in self._values:
-            keys = self._rows(literals=True).mapInArrow(PartitionByValue(run.partitions), SCHEMA)
+            keys = self._partitioned(PartitionByValue(run.partitions), literals=True)
             found = run.map_chunks(run.shuffle(keys), NumberValues(run.partitions))
             self._values[key] = run.frames.persist(found)
         return self._values[key]
@@ -95,6 +110,11 @@ class TermTable:
         dictionary = self._run.dictionary
         return dictionary.new_terms if isinstance(dictionary, PartialDictionary) else []
 
+    @property
+    def _created(self) -> list[CreatedTerms]:
+        dictionary = self._run.dictionary
+        return dictionary.created if isinstance(dictionary, PartialDictionary) else []
+
     @cached_property
     def _others(self) -> list[tuple[int, str]] | None:
         """Literals other than strings without escapes, and texts that represent their values."""
@@ -105,10 +125,9 @@ class TermTable:
             return None
         return _keys(few["id"].to_pylist(), few["term"].to_pylist())
 
-    def _rows(self, *, literals: bool) -> DataFrame:
-        """Return the rows of the table, and the terms that rules have created."""
-        rows = with_new_terms(self._terms, self._new_terms)
-        return rows.where(f.col("term").startswith('"')) if literals else rows
+
+def _selected(terms: DataFrame, *, literals: bool) -> DataFrame:
+    return terms.where(f.col("term").startswith('"')) if literals else terms
 
 
 def _keys(ids: Sequence[int], texts: Sequence[str]) -> list[tuple[int, str]]:

@@ -36,6 +36,12 @@ class SparkThresholds:
     driver_terms_limit: int = threshold(
         20_000, "terms", "that the driver compares itself where the others are in a table"
     )
+    driver_values_limit: int = threshold(
+        200_000,
+        "queries",
+        # Values one by one take some 10 µs each; in tasks, one more job.
+        "of a round, up to which the driver computes values itself",
+    )
     driver_input_bytes_limit: int = threshold(
         1 << 20, "bytes", "of the sources of an update that the driver parses and encodes itself"
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.partial import PartialDictionary
+from corollary.core.partial import CreatedTerms, PartialDictionary
 from corollary.engines.spark import hadoop, stored
 from corollary.engines.spark.failures import explain_failures
 from corollary.engines.spark.jobs import JobLabels
@@ -139,30 +140,71 @@ def current_facts(session: SparkSession, snapshot: Snapshot) -> DataFrame:
 
 
 def partial_dictionary(
-    terms: DataFrame, constants: Mapping[Any, int], count: int, texts: Mapping[int, str] = _NOTHING
+    terms: DataFrame,
+    constants: Mapping[Any, int],
+    count: int,
+    texts: Mapping[int, str] = _NOTHING,
+    *,
+    extensible: bool = False,
 ) -> PartialDictionary:
-    """Create a dictionary of `count` terms that looks up others than these in the terms table."""
+    """Create a dictionary of `count` terms that looks up others than these in the terms table.
+
+    If it is `extensible`, the caller also stores the terms that tasks create.
+    """
+
+    def table() -> DataFrame:
+        return reduce(DataFrame.union, map(_hashed, dictionary.created), terms)
+
+    def fetch(ids: list[int]) -> list[str]:
+        return stored.texts_of(table(), ids)
 
     def look_up(texts: list[str]) -> list[int | None]:
         wanted = hashes(pa.array(texts, pa.large_string())).to_pylist()
-        found = stored.ids_of(terms, texts, wanted)
+        found = stored.ids_of(table(), texts, wanted)
         return [found.get(text) for text in texts]
 
-    dictionary = PartialDictionary(
-        constants, count, fetch=lambda ids: stored.texts_of(terms, ids), look_up=look_up
-    )
+    dictionary = PartialDictionary(constants, count, fetch, look_up, extensible=extensible)
     dictionary.keep(texts)
     return dictionary
 
 
 def dictionary_of(terms: DataFrame, loaded: Loaded) -> PartialDictionary:
     """Create the dictionary of a load; `terms` includes its new terms."""
-    return partial_dictionary(
-        terms, loaded.constants, loaded.numbered.next_id, loaded.encoded.texts
-    )
+    constants, count = loaded.constants, loaded.numbered.next_id
+    return partial_dictionary(terms, constants, count, loaded.encoded.texts, extensible=True)
 
 
 def add_new_terms(writer: Writer, dictionary: PartialDictionary) -> None:
-    """Add the terms that rules have created, such as results of aggregates."""
-    if new := dictionary.new_terms:
-        writer.add_terms(pa.array([text for _, text in new], pa.large_string()))
+    """Add the terms that rules have created, in the order of their ids."""
+    new = dictionary.new_terms
+
+    def add(first: int, last: int) -> None:
+        texts = [text for number, text in new if first <= number < last]
+        if texts:
+            writer.add_terms(pa.array(texts, pa.large_string()))
+
+    first = 0
+    for part in dictionary.created:
+        add(first, part.first)
+        folder, name = writer.store.terms.folder, f"{writer.id}-{part.first}"
+        files = write(_hashed(part), folder, name, rows=part.size)
+        writer.add_term_files([file.name for file in files])
+        first = part.first + part.size
+    add(first, len(dictionary))
+
+
+def all_terms(terms: DataFrame, dictionary: PartialDictionary) -> DataFrame:
+    """Return ids and texts of a terms table, and of the terms that rules have created."""
+    return stored.with_new_terms(terms, dictionary.new_terms, dictionary.created)
+
+
+def _hashed(part: CreatedTerms) -> DataFrame:
+    """Return terms that tasks have created as rows of the terms table."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = hashes(batch["term"].cast(pa.large_string()))
+            yield pa.record_batch({"id": batch["id"], "term": batch["term"], "hash": found})
+
+    table: DataFrame = part.table
+    return table.mapInArrow(task, stored.TERM_COLUMNS)

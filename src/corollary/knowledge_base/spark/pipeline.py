@@ -34,6 +34,7 @@ from corollary.knowledge_base.spark.load import Loaded
 from corollary.knowledge_base.spark.operation import (
     Operation,
     add_new_terms,
+    all_terms,
     dictionary_of,
 )
 from corollary.knowledge_base.spark.options import Options
@@ -193,7 +194,7 @@ def _closed(
     with gathering(loaded.notices), explain_failures("materialize"):
         done, dictionary = _materialize(operation, loaded, rules, terms)
     loaded.notices.warn()
-    terms = stored.with_new_terms(terms, dictionary.new_terms)
+    terms = all_terms(terms, dictionary)
     return _fact_rows(done, loaded.width, 0), terms, loaded.width
 
 
