@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 NETWORK = 1.25e9  # bytes a second of an executor: 10 Gbit/s
+_SCHEDULED = 100  # tasks of each core that are scheduled one by one
 TASK_OVERHEAD = 0.002  # seconds of the driver to launch a task, beyond those recorded
 
 
@@ -29,10 +30,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """The driver's seconds before a job, and the tasks of its stages, in order."""
+    """The driver's seconds before a job, and the tasks of its stages, in order.
+
+    A stage of several tasks runs `factor` times as many, which repeat those that were recorded.
+    """
 
     driver: float
     stages: Sequence[Sequence[Task]]
+    factor: float = 1.0
+
+    def count(self, tasks: Sequence[Task]) -> int:
+        """The number of tasks of a stage."""
+        return max(1, round(len(tasks) * self.factor)) if len(tasks) > 1 else len(tasks)
 
 
 Trace = Sequence[Job]
@@ -50,38 +59,49 @@ def simulated(trace: Trace, executors: int, cores: int, network: float = NETWORK
     >>> simulated([Job(0.0, [[Task(1.0, 1000)]])], 2, 1, network=100.0)
     6.0
     """
-    total = 0.0
     elsewhere = (executors - 1) / executors
+    total = 0.0
     for job in trace:
         total += job.driver
         for tasks in job.stages:
-            free = [0.0] * (executors * cores)
-            for task in tasks:
-                # The cores of an executor share its network.
-                wait = task.fetched * elsewhere / (network / cores)
-                heapq.heapreplace(free, free[0] + task.seconds + wait)
-            total += max(free)
+            # The cores of an executor share its network.
+            seconds = [t.seconds + t.fetched * elsewhere / (network / cores) for t in tasks]
+            total += _scheduled(seconds, job.count(tasks), executors * cores)
     return total
+
+
+def _scheduled(seconds: Sequence[float], count: int, cores: int) -> float:
+    """The time of `count` tasks, which repeat some, on the first free of some cores.
+
+    Of very many tasks, only the last are scheduled one by one. Those before them keep all cores
+    busy, whatever their order.
+
+    >>> _scheduled([2.0, 1.0], 3, 2), _scheduled([1.0], 3_000_000_000, 2)
+    (3.0, 1500000000.0)
+    """
+    if not seconds:
+        return 0.0
+    skipped = max(0, count - _SCHEDULED * cores - len(seconds)) // len(seconds)
+    skipped -= skipped % cores  # as many for each core
+    free = [0.0] * cores
+    for at in range(count - skipped * len(seconds)):
+        heapq.heapreplace(free, free[0] + seconds[at % len(seconds)])
+    return skipped * sum(seconds) / cores + max(free)
 
 
 def scaled(trace: Trace, factor: float) -> Trace:
     """Scale a trace to a multiple of the data; stages of one task stay as they are.
 
     >>> [job] = scaled([Job(1.0, [[Task(2.0, 0)] * 4, [Task(1.0, 0)]])], 10)
-    >>> [len(tasks) for tasks in job.stages], round(job.driver, 3)
+    >>> [job.count(tasks) for tasks in job.stages], round(job.driver, 3)
     ([40, 1], 1.072)
     """
     found = []
     for job in trace:
-        stages = [_more(tasks, factor) if len(tasks) > 1 else tasks for tasks in job.stages]
-        added = sum(map(len, stages)) - sum(map(len, job.stages))
-        found.append(Job(job.driver + max(0, added) * TASK_OVERHEAD, stages))
+        more = replace(job, factor=job.factor * factor)
+        added = sum(more.count(tasks) - job.count(tasks) for tasks in job.stages)
+        found.append(replace(more, driver=job.driver + max(0, added) * TASK_OVERHEAD))
     return found
-
-
-def _more(tasks: Sequence[Task], factor: float) -> list[Task]:
-    count = max(1, round(len(tasks) * factor))
-    return [tasks[at % len(tasks)] for at in range(count)]
 
 
 def driver_share(trace: Trace) -> float:

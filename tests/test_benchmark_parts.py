@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -188,6 +189,22 @@ def test_the_model_of_a_cluster_is_within_its_bounds(seed: int) -> None:
     assert spark_model.simulated(again, 3, 2) == spark_model.simulated(trace, 3, 2)
     more = spark_model.scaled(trace, 10)
     assert spark_model.simulated(more, 2, 2) >= spark_model.simulated(trace, 2, 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_model_of_much_data(seed: int) -> None:
+    """Repeated tasks are not scheduled one by one; a million times the data take no longer."""
+    random = Random(seed)
+    tasks = [spark_model.Task(random.random(), random.randrange(100)) for _ in range(7)]
+    [more] = spark_model.scaled([spark_model.Job(0.0, [tasks])], 3_000)
+    listed = replace(more, stages=[tasks * 3_000], factor=1.0)
+    for executors, cores in ((1, 2), (4, 3)):
+        expected = spark_model.simulated([listed], executors, cores, network=1e3)
+        found = spark_model.simulated([more], executors, cores, network=1e3)
+        assert found == pytest.approx(expected, rel=1e-3)
+        [most] = spark_model.scaled([more], 1e6)
+        whole = sum(t.seconds for t in tasks) * 3e9 / (executors * cores)
+        assert spark_model.simulated([most], executors, cores) >= whole + most.driver
 
 
 def test_losses_are_extracted_from_every_kind_of_row() -> None:

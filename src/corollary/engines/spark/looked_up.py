@@ -25,22 +25,20 @@ Described = Mapping[str, Any]
 def describe(run: SparkRun, cached: CachedChunks, tables: list[Packed]) -> Described:
     """Append tables of what was looked up in chunks, and return what they hold, by number."""
     whole = _small_predicates(cached)
-    ids = cached.fetched_ids
-    if len(cached.facts) + len(cached.probed) > tuning.cached_lookups_limit:
-        ids = {}
-    facts, probed = (cached.facts, cached.probed) if ids else (cached.facts.only(whole), None)
+    large = cached.fully_fetched - {*whole}  # what is known of them is forgotten
+    facts, probed = cached.facts.without(large), cached.probed.without(large)
+    ids = {k: known for k, known in cached.fetched_ids.items() if k[0] not in cached.fully_fetched}
+    if len(facts) + len(probed) > tuning.cached_lookups_limit:
+        facts, probed, ids = facts.only(whole), run.nothing, {}
     columns: dict[int, dict[Key, Ids]] = {}
     for (predicate, column), known in ids.items():
-        if predicate not in whole:
-            columns.setdefault(column, {})[_key_of_ids(cached, predicate)] = known[:, None]
-    described: dict[str, Any] = {
+        columns.setdefault(column, {})[_key_of_ids(cached, predicate)] = known[:, None]
+    return {
         "whole": [cached.keys[predicate] for predicate in whole],
         "facts": _append(tables, run.tables_of(facts)),
+        "probed": _append(tables, run.tables_of(probed)),
         "columns": [[column, _append(tables, found)] for column, found in columns.items()],
     }
-    if probed is not None:
-        described["probed"] = _append(tables, run.tables_of(probed))
-    return described
 
 
 def restore(
@@ -50,12 +48,11 @@ def restore(
     names = {key: predicate for predicate, key in cached.keys.items()}
     by_relation = {_key_of_ids(cached, predicate): predicate for predicate in cached.keys}
     cached.facts = run.facts_of(tables.get(described["facts"], {}))
+    cached.probed = run.facts_of(tables.get(described["probed"], {}))
     cached.fully_fetched |= {names[a, b, c, d] for a, b, c, d in described["whole"]}
     for column, number in described["columns"]:
         for key, rows in tables.get(number, {}).items():
             cached.fetched_ids[by_relation[key], column] = in_order(rows[:, 0])
-    if "probed" in described:
-        cached.probed = run.facts_of(tables.get(described["probed"], {}))
 
 
 def merge(run: SparkRun, cached: CachedChunks, parts: Sequence[Part]) -> None:

@@ -68,7 +68,7 @@ class SparkThresholds:
         1_000_000, "facts", "outside the chunks, above which no chunk cache is written"
     )
     cached_lookups_limit: int = threshold(
-        20_000, "facts", "of each part of cached chunks that the driver has looked up"
+        100_000, "facts", "of each part of cached chunks that the driver has looked up"
     )
     cached_chunks_parts_limit: int = threshold(
         12, "parts", "of cached sets: every look-up reads all of them"
