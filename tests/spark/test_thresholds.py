@@ -20,7 +20,6 @@ SPARK = [name for name, known in all_thresholds().items() if known.layer == "spa
 CROSSED = (
     "cached_chunks_facts_limit",
     "cached_chunks_parts_limit",
-    "cached_lookups_limit",
     "broadcast_later_rows_limit",
     "driver_input_bytes_limit",
     "driver_texts_limit",
