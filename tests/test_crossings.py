@@ -60,6 +60,7 @@ NOT_RECORDED = {
         "look-ups of large sets; tests/engines/spark/test_lookups.py",
     ),
     "driver_terms_limit": "only filters over tables of terms; tests/engines/spark/test_answers.py",
+    "broadcast_terms_limit": "only filters over tables; tests/engines/spark/test_filters.py",
     "cached_lookups_limit": "only updates of stores; tests/engines/spark/test_looked_up.py",
     "driver_literals_limit": "only look-ups by value; tests/spark/test_chunks.py",
     "remembered_texts_limit": "only dictionaries of stores; tests/core/test_partial.py",

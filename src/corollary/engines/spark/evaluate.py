@@ -261,9 +261,10 @@ class Evaluation:
             by_tasks.append(self._results_by_tasks(questions, terms))
             by_driver -= self._task_queries.keys()
         about_rows = {key: query for key, query in self.queries.items() if query.of_rows}
-        if terms is not None and about_rows and self._computes_in_tasks(count):
-            by_tasks.append(values_by_tasks(run, self.plan, about_rows, questions, terms))
-            by_driver -= about_rows.keys()
+        in_tasks = {k: q for k, q in about_rows.items() if not q.computes or self._is_extensible}
+        if terms is not None and in_tasks and count > tuning.driver_values_limit:
+            by_tasks.append(values_by_tasks(run, self.plan, in_tasks, questions, terms))
+            by_driver -= in_tasks.keys()
         if not by_driver:
             return run.union(by_tasks)
         if by_tasks:
@@ -286,11 +287,11 @@ class Evaluation:
         frames = [*by_tasks, *([] if driver_results is None else [driver_results])]
         return run.union(frames) if frames else None
 
-    def _computes_in_tasks(self, count: int) -> bool:
-        """Whether tasks compute values: there are many, and their terms can be stored."""
+    @property
+    def _is_extensible(self) -> bool:
+        """Whether tasks may compute values: their terms can be stored."""
         dictionary = self.run.dictionary
-        is_extensible = isinstance(dictionary, PartialDictionary) and dictionary.extensible
-        return is_extensible and count > tuning.driver_values_limit
+        return isinstance(dictionary, PartialDictionary) and dictionary.extensible
 
     def _results_by_tasks(self, questions: DataFrame, terms: TermTable) -> DataFrame:
         """Answer many queries in tasks, as part of the next round's job."""

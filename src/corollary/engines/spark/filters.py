@@ -1,8 +1,9 @@
-"""Evaluate filters over several terms in tasks: the driver broadcasts the distinct terms.
+"""Evaluate filters over several terms in tasks: the driver broadcasts the distinct terms, if few.
 
 The terms that a filter may compare are those of a column of a relation that the rule reads. They
 are collected in one list for all tasks, and the embedded engine evaluates the filter as part of the
-join. (A filter over one term becomes a relation of the terms that satisfy it.)
+join. (A filter over one term becomes a relation of the terms that satisfy it. One that compares too
+many terms to broadcast becomes a query about rows of terms, see `values`.)
 """
 
 from __future__ import annotations

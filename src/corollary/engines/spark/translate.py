@@ -188,6 +188,8 @@ class Translation:
                 case _, (variable,):
                     expression = condition.renumbered({variable: 0}).expression
                     body.append(self._query_atom(variable, body, expression))
+                case _ if self._compares_many(condition, body):
+                    body.append(self._computed_atom(condition, body))
                 case _:
                     conditions.append(condition)
         for variable in compared_variables(conditions):
@@ -205,6 +207,20 @@ class Translation:
             else:
                 self.compared.add((asking_atom.source, asking_atom.arguments.index(variable)))
         self.planner.add(Clause(head, tuple(body), tuple(negated), rule.valued, tuple(conditions)))
+
+    def _compares_many(self, condition: Condition, body: Sequence[SourceAtom]) -> bool:
+        """Whether a filter compares more terms than should be sent to every task.
+
+        Tasks then join the texts of terms with the rows that satisfy the other atoms.
+        """
+        if self.run.terms is None or not compared_variables([condition]):
+            return False
+        most, count = len(self.run.dictionary), 0
+        for variable in condition.variables:
+            atoms = [atom for atom in body if variable in atom.variables]
+            sizes = [most if self._is_derived(a) else self._size(a.source) for a in atoms]
+            count += min(sizes)
+        return min(most, count) > tuning.broadcast_terms_limit
 
     def _constants(self, rule: CompiledRule) -> tuple[list[Condition], dict[int, int]] | None:
         """Compute the `BIND`s that read no variable; None if one has no value."""

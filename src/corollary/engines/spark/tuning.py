@@ -36,6 +36,9 @@ class SparkThresholds:
     driver_terms_limit: int = threshold(
         20_000, "terms", "that the driver compares itself where the others are in a table"
     )
+    broadcast_terms_limit: int = threshold(
+        500_000, "terms", "that a filter compares, up to which every task receives all of them"
+    )
     driver_values_limit: int = threshold(
         200_000,
         "queries",

@@ -76,13 +76,18 @@ Queries = Mapping[Key, TermQuery]
 def values_by_tasks(
     run: SparkRun, plan: Plan, queries: Queries, questions: DataFrame, terms: TermTable
 ) -> DataFrame:
-    """Answer queries about rows of terms: one job; the dictionary gets the new terms."""
+    """Answer queries about rows of terms; the dictionary gets the new terms.
+
+    Values take one job; filters none, because they are answered in the job of the next round.
+    """
     partitions = run.partitions
     rows = run.shuffle(run.map_chunks(questions, RouteRows(partitions, frozenset(queries))))
     requests = run.map_chunks(rows, RequestTexts(partitions))
     texts = run.shuffle(run.union([requests, terms.texts(literals=False)]))
     inputs = run.shuffle(run.map_chunks(texts, SendTexts()))
     values = run.map_chunks(inputs, ComputeValues(queries, partitions))
+    if not any(query.computes for query in queries.values()):  # filters make no terms
+        return run.map_chunks(values, ValueResults(queries, plan, partitions, {}))
     together = run.shuffle(run.union([values, terms.by_hash]))
     run.describe("compute values")
     numbered = run.checkpoint(together, NumberValues())
