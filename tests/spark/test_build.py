@@ -291,6 +291,16 @@ def test_frames_of_relations(spark: SparkSession) -> None:
     }
 
 
+def test_a_program_that_only_declares_relations(spark: SparkSession, tmp_path: Path) -> None:
+    text = "@relation road(from: string, to: string, km: decimal) ."
+    (tmp_path / "roads.dl").write_text(text)
+    co.build(tmp_path / "store", tmp_path / "roads.dl", session=spark)
+    kb = KnowledgeBase.open(tmp_path / "store")
+    assert str(kb.state.declarations).strip() == text
+    with pytest.raises(InvalidInput, match="E350"):
+        kb.insert("road(a, b, far) .")
+
+
 def test_relations_with_declared_columns(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "more.csv").write_text("to,from,km\n007,c,1\n")
     program = Program.parse(

@@ -35,5 +35,5 @@ def read_rules(source: Rules | Iterable[Rules]) -> Program:
     program = Program()
     for one in source:
         found = read_rules(one)
-        program = program | found if len(program) or program.declarations else found
+        program = program | found if program else found
     return program

@@ -89,11 +89,11 @@ class VersionFacts:
             concerned = changed.only([TRIPLES]).union(named)
             concerned = concerned.union(defaults_of(changed, self.engine))
             concerned = concerned.union(changed.only([QUAD]))
-        old = self.before(rows)._statements(which, concerned)
-        new = self._statements(which, concerned)
+        old = self.before(rows).statements(which, concerned)
+        new = self.statements(which, concerned)
         return self._read_triples(old.difference(new)), self._read_triples(new.difference(old))
 
-    def _statements(self, which: str, among: Facts | None) -> Facts:
+    def statements(self, which: str, among: Facts | None) -> Facts:
         """The statements of the default graph and of named ones, perhaps `among` some facts."""
         engine, facts, found = self.engine, self.facts, self.engine.facts({})
         if among is not None:

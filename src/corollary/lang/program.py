@@ -187,6 +187,15 @@ class Program:
         """The number of rules, facts and constraints."""
         return len(self.rules) + len(self.facts) + len(self.constraints)
 
+    def __bool__(self) -> bool:
+        """Whether the program says anything; it may only declare relations.
+
+        >>> program = Program.parse("@relation age(who: string, years: integer) .")
+        >>> len(program), bool(program), bool(Program())
+        (0, True, False)
+        """
+        return len(self) > 0 or bool(self.declarations)
+
     def __contains__(self, item: Rule | Atom) -> bool:
         return item in self._sets[isinstance(item, Atom)]
 

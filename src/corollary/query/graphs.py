@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from corollary.core.graphs import DEFAULT, DERIVED, EXPLICIT, PSEUDO_GRAPHS, UNION
+from corollary.errors import require_type
 from corollary.lang.syntax import IRI, Variable
 from corollary.query import relations
 from corollary.query.conditions import patterns
@@ -64,6 +65,7 @@ def dataset_of(default_graph: str | IRI | Dataset = "union") -> Dataset:
         return default_graph
     if isinstance(default_graph, IRI):
         return Dataset((default_graph,))
+    require_type(default_graph, str, "a graph", "give its IRI, 'union' or 'default'")
     known = {"union": UNION, "default": DEFAULT}
     return Dataset((known.get(default_graph) or IRI(default_graph.strip("<>")),))
 

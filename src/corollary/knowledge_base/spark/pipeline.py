@@ -83,7 +83,7 @@ def build(
     with Operation.begin(options, f"build {path}") as operation, operation.frames:
         inputs = operation.gather(sources, program.arities)
         inputs.parts += input_parts(program)
-        if len(inputs.program):
+        if inputs.program:
             program = program | inputs.program
         prematerialized = [
             read_fact(pattern, program.arities, program.prefixes) for pattern in kind.materialize

@@ -118,7 +118,7 @@ def _sort(path: Path, found: Inputs, local: dict[Path, None], tables: dict[Path,
             found.parts.append(part_of(encode(program.facts, dictionary), dictionary))
         found.parts += input_parts(program)
         rules = program.without_facts()
-        found.program = found.program | rules if len(found.program) else rules
+        found.program = found.program | rules if found.program else rules
         found.prefixes = {**program.prefixes, **found.prefixes}
     elif is_table(path):
         tables.setdefault(path)
