@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.cluster import cluster, session_at
 from corollary import spark
 from corollary.core import local_cache
-from tests.spark.unseen import ELSEWHERE
+from tests.spark.unseen import ELSEWHERE, in_own_namespace
 
 
 def main(folder: Path, address: str) -> None:
@@ -27,7 +27,7 @@ def main(folder: Path, address: str) -> None:
     lines = [f"<urn:x{n}> {kind} <urn:A> .\n" for n in range(1000)]
     data.write_text("".join([f"<urn:A> {sub} <urn:B> .\n", *lines]))
     more.write_text(f"<urn:new> {kind} <urn:A> .\n")
-    with cluster(folder, workers=1, prefix=[*ELSEWHERE, str(mine)]) as (url, _):
+    with cluster(folder, workers=1, prefix=in_own_namespace(ELSEWHERE, mine)) as (url, _):
         session = session_at(url, workers=1)
         os.environ[local_cache.FOLDER] = str(mine / "cache")
         built = spark.build(address, data, rules="rhodf", session=session)

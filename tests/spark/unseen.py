@@ -30,6 +30,11 @@ FULL = 'mount -t tmpfs -o size=16k none "$0" && SPARK_LOCAL_DIRS="$0" exec "$@"'
 RULES = "[?x, <urn:q>, ?z] :- [?x, <urn:p>, ?y], [?y, <urn:p>, ?z] ."
 
 
+def in_own_namespace(script: str, place: Path) -> list[str]:
+    """The command that prepares a folder in a mount namespace, and starts a worker there."""
+    return ["unshare", "--mount", "sh", "-c", script, str(place)]
+
+
 @dataclass(frozen=True)
 class SlowWrite(WriteParquet):
     """Writes slowly, so that each of two executors gets a task."""
@@ -50,7 +55,7 @@ def main(folder: Path, fault: str) -> None:
     sources = [data, rules]
     workers = 2 if fault == "one" else 1
     place, script = (spill, FULL) if fault == "spill" else (shared, ELSEWHERE)
-    prefix = ["unshare", "--mount", "sh", "-c", script, str(place)]
+    prefix = in_own_namespace(script, place)
     found: dict[str, Any] = {"code": "", "message": ""}
     with (
         cluster(folder, workers=workers, prefix=prefix, prefixed=1) as (url, _),
