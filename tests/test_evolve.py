@@ -69,7 +69,9 @@ def test_reports_failures(tmp_path: Path) -> None:
 
 def test_says_what_is_no_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["evolve", "run", str(tmp_path / "missing")])
-    with pytest.raises(SystemExit, match=r"missing is no stream: it has no readable stream\.json"):
+    with pytest.raises(
+        SystemExit, match=r"missing is not a stream: it has no readable stream\.json"
+    ):
         main()
 
 

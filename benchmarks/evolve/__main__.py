@@ -90,7 +90,9 @@ def _opened(folder: Path) -> Stream:
     try:
         return Stream.open(folder)
     except OSError:
-        sys.exit(f"{folder} is no stream: it has no readable stream.json ('make' writes streams)")
+        sys.exit(
+            f"{folder} is not a stream: it has no readable stream.json ('make' writes streams)"
+        )
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -109,7 +109,7 @@ def scaled_numbers(
 ) -> Any:
     """Write numbers times a power of ten, and return the largest size.
 
-    Clears `valid` where a term is no short number, or its product is not exact; sets `decimal`
+    Clears `valid` where a term is not a short number, or its product is inexact; sets `decimal`
     where it is a decimal.
     """
     largest: Any = np.int64(0)

@@ -90,7 +90,7 @@ def _term(
     reader: DataReader,
     constant: Callable[[object], Constant] | None = None,
 ) -> Term:
-    """Read a term; `constant` reads what is no variable, by default as a term of a triple."""
+    """Read a term; `constant` reads terms other than variables, by default those of triples."""
     if value is None:
         return Variable(name)
     if isinstance(value, Variable):

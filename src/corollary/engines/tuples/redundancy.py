@@ -231,7 +231,7 @@ class _Search:
         return self._follows(goal, proved, (*self._steps, *own), _DEPTH)
 
     def _follows(self, goal: Fact, proved: Proved, rules: Sequence[_Clause], depth: int) -> bool:
-        """Whether a fact is proved, or has a proof of at most so many rules."""
+        """Whether a fact is proved, or has a proof of at most this many rules."""
         if goal in proved:
             return True
         if not depth:
