@@ -423,7 +423,7 @@ def _keep_time(store: Store, commit: Commit) -> None:
 def _replace(folder: Path, part: Path, old: Store, version: int) -> None:
     """Put the new store in the place of the old one, unless somebody has committed meanwhile.
 
-    Whoever could not read the old one cannot read the new one.
+    The new one has the permissions of the old one.
     """
     for name in (".", *TABLES):
         shutil.copymode(folder / name, part / name)

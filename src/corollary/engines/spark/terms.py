@@ -38,7 +38,7 @@ class TermTable:
     def __init__(self, run: SparkRun, terms: DataFrame) -> None:
         self._run = run
         self._terms = terms.select("id", "term")
-        # By what partitions them, whether literals only, and the number of a table of terms.
+        # By partitioning function, whether literals only, and the number of a table of terms.
         self._blocks: dict[tuple[OverArrow, bool, int], DataFrame] = {}
         self._values: dict[int, DataFrame] = {}  # by the size of the dictionary
 
